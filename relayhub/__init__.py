@@ -1,0 +1,1 @@
+"""relayhub: a relay hub for a core that must never be asked twice."""
