@@ -1,0 +1,322 @@
+"""The environment, read once into frozen Settings; the only module that reads it.
+
+All faults are reported together, by variable name. Relations between settings guard money, so they
+are checked at start-up: a function whose limits do not fit together does not start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
+from typing import Any, Final
+
+from relayhub.message import scheme_of
+from relayhub.states import DefiniteCodes, Delivery
+
+# The ledger client's worst case for one write: 2 attempts of connect (0.5 s) and read (1.2 s), and
+# one back-off. The margin must hold it, so that an outcome can still be written.
+LEDGER_CONNECT_S: Final = 0.5
+LEDGER_READ_S: Final = 1.2
+LEDGER_ATTEMPTS: Final = 2
+LEDGER_WRITE_WORST_S: Final = 4
+
+# API Gateway's HTTP API gives up on an integration after 30 s, which cannot be raised.
+HTTP_API_LIMIT_S: Final = 30
+DAY_S: Final = 86_400
+
+
+class SettingsError(Exception):
+    """The environment does not make valid settings; the message lists every fault."""
+
+
+def _seconds(default: int, doc: str, low: int = 1, high: int = 3650 * DAY_S) -> Any:
+    return _number(default, doc, low, high, "s")
+
+
+def _number(default: int, doc: str, low: int, high: int, unit: str = "") -> Any:
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high, "unit": unit})
+
+
+def _other(doc: str, default: Any = MISSING) -> Any:
+    return field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What may differ between two deployments; a field's name in capitals is its variable."""
+
+    table_name: str = _other("The ledger's DynamoDB table.")
+    dead_letter_queue_url: str = _other("The queue that takes hints of what was not sent.")
+    answers_bucket: str = _other("The S3 bucket for answers too large for their row.")
+    core_url: str = _other("Where the core listens: http or https, host, port, base path.")
+    core_name: str = _other("The core's name; a verdict counts only for rows of this name.", "core")
+    core_secret_arn: str = _other("Secret with the core's credentials; empty: none.", "")
+    core_deadline_s: int = _seconds(20, "One deadline over DNS, TLS, request and answer.", 1, 870)
+    core_connect_s: int = _seconds(5, "The longest time for one address to connect.", 1, 60)
+    margin_s: int = _seconds(4, "Kept back to write the outcome.", LEDGER_WRITE_WORST_S, 60)
+    relay_timeout_s: int = _seconds(25, "The relay function's timeout.", 2, HTTP_API_LIMIT_S - 1)
+    messages_timeout_s: int = _seconds(60, "The message function's timeout.", 2, 840)
+    resolver_timeout_s: int = _seconds(60, "The resolver function's timeout.", 2, 900)
+    reprocessor_timeout_s: int = _seconds(60, "The reprocessor function's timeout.", 2, 900)
+    core_longest_s: int = _seconds(
+        60, "Longest time from the last byte sent until the core can no longer start or finish it."
+    )
+    clock_skew_s: int = _seconds(5, "How far two clocks may differ.", 0, 300)
+    min_age_s: int = _seconds(65, "A NOT_FOUND counts only this long after the sending ended.")
+    not_found_apart_s: int = _seconds(30, "Two NOT_FOUNDs must be this far apart.")
+    inquiry_backoff_min_s: int = _seconds(15, "The first wait between two inquiries.")
+    inquiry_backoff_max_s: int = _seconds(900, "The longest wait between two inquiries.")
+    inquiries_per_s: int = _number(10, "Budget of inquiries per second.", 1, 1000)
+    resends_max: int = _number(20, "The hub's own resends before a row is parked.", 1, 1000)
+    delivery: Delivery = _other(  # noqa: RUF009 - it is a field like the rest
+        "What the hub does with what was not sent, unless the request says: deferred, interactive.",
+        Delivery.DEFERRED,
+    )
+    valid_deferred_s: int = _seconds(DAY_S, "Validity of a deferred request.")
+    valid_interactive_s: int = _seconds(120, "Validity of an interactive request.")
+    channel_resend_longest_s: int = _seconds(DAY_S, "The longest time a channel resends a GUID.")
+    intake_retention_s: int = _seconds(4 * DAY_S, "The intake queue's retention.")
+    intake_dead_letter_retention_s: int = _seconds(14 * DAY_S, "Its dead-letter queue's retention.")
+    retention_s: int = _seconds(30 * DAY_S, "How long a DONE row is kept.")
+    evidence_s: int = _seconds(400 * DAY_S, "The same for rows ever in doubt or touched by hand.")
+    core_memory_s: int = _seconds(7 * DAY_S, "How long the core's inquiry remembers a request.")
+    shards: int = _number(16, "Index shards that are written.", 1, 1024)
+    read_shards: int = _number(16, "Index shards that are read; never lower it.", 1, 1024)
+    body_bytes_max: int = _number(262_144, "The largest request body.", 1, 262_144, "bytes")
+    answer_bytes_max: int = _number(4_194_304, "The largest answer.", 1, 4_194_304, "bytes")
+    row_bytes_max: int = _number(
+        380_000, "A row's room; larger answers go to S3.", 4_096, 390_000, "bytes"
+    )
+    executed_codes: tuple[str, ...] = _other("Codes that mean executed; shell patterns.", ("0000",))
+    refused_codes: tuple[str, ...] = _other(
+        "Codes that mean refused and not executed; shell patterns.", ("B2[0-9][0-9]", "E500")
+    )
+    core_keeps_refusals: bool = _other(
+        "Whether the core's inquiry knows refusals; if not, one that was not stored is not told.",
+        default=True,
+    )
+    fingerprint_fields: tuple[str, ...] = _other(
+        "JSON pointers of the fields that make the fingerprint; empty: the whole body.", ()
+    )
+    guid_time: bool = _other("Whether a UUIDv7's or ULID's birth time counts: auto, off.", True)  # noqa: FBT003
+    channel_claim: str = _other("The JWT claim that names the channel: sub, client_id.", "sub")
+    channel_names: tuple[tuple[str, str], ...] = _other(
+        "JSON object: identity to channel name; several may map to one.", ()
+    )
+
+    @property
+    def definite_codes(self) -> DefiniteCodes:
+        """The codes by which the core says for certain whether it executed."""
+        return DefiniteCodes(self.executed_codes, self.refused_codes)
+
+    @property
+    def longest_timeout_s(self) -> int:
+        """The longest that any function may live; seconds."""
+        return max(int(getattr(self, name)) for name in _FUNCTION_TIMEOUTS)
+
+    def channel_name(self, identity: str) -> str:
+        """Return the channel that the identity belongs to."""
+        return dict(self.channel_names).get(identity, identity)
+
+
+_SENDER_TIMEOUTS: Final = ("relay_timeout_s", "messages_timeout_s", "reprocessor_timeout_s")
+_FUNCTION_TIMEOUTS: Final = (*_SENDER_TIMEOUTS, "resolver_timeout_s")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`names[0]` must be at least `least(settings)`, which comes from the other names."""
+
+    names: tuple[str, ...]
+    least: Callable[[Settings], int]
+    why: str
+
+    def fault(self, settings: Settings) -> str | None:
+        """Say what is wrong and the smallest value that would do; None if nothing is."""
+        least = self.least(settings)
+        if getattr(settings, self.names[0]) >= least:
+            return None
+        first, *rest = (name.upper() for name in self.names)
+        value = getattr(settings, self.names[0])
+        return f"{first}={value} is too small with {', '.join(rest)}: at least {least}, {self.why}"
+
+
+def _timeout_least(settings: Settings) -> int:
+    return settings.core_deadline_s + settings.margin_s + 1
+
+
+def _retention_least(settings: Settings) -> int:
+    return 1 + sum(
+        (
+            settings.channel_resend_longest_s,
+            settings.intake_retention_s,
+            settings.intake_dead_letter_retention_s,
+            settings.longest_timeout_s,
+            settings.clock_skew_s,
+        )
+    )
+
+
+def _core_memory_least(settings: Settings) -> int:
+    doubt_s = settings.longest_timeout_s + max(settings.core_longest_s, settings.min_age_s)
+    turns_s = settings.not_found_apart_s + 2 * settings.inquiry_backoff_max_s
+    return doubt_s + turns_s + 2 * settings.clock_skew_s + 1
+
+
+RELATIONS: Final[tuple[Relation, ...]] = (
+    *(
+        Relation(
+            (name, "core_deadline_s", "margin_s"),
+            _timeout_least,
+            "so that the outcome of a call can be written before the function ends",
+        )
+        for name in _SENDER_TIMEOUTS
+    ),
+    Relation(
+        ("core_deadline_s", "core_connect_s"),
+        lambda s: s.core_connect_s,
+        "since connecting is a part of the call",
+    ),
+    Relation(
+        ("min_age_s", "core_longest_s", "clock_skew_s"),
+        lambda s: s.core_longest_s + s.clock_skew_s,
+        "since a NOT_FOUND before that may be followed by the execution",
+    ),
+    Relation(
+        (
+            "retention_s",
+            "channel_resend_longest_s",
+            "intake_retention_s",
+            "intake_dead_letter_retention_s",
+            *_FUNCTION_TIMEOUTS,
+            "clock_skew_s",
+        ),
+        _retention_least,
+        "since a resend after the row is gone would be executed again",
+    ),
+    Relation(
+        ("evidence_s", "retention_s"),
+        lambda s: s.retention_s,
+        "since evidence must outlive the ordinary row",
+    ),
+    Relation(
+        (
+            "core_memory_s",
+            *_FUNCTION_TIMEOUTS,
+            "core_longest_s",
+            "min_age_s",
+            "not_found_apart_s",
+            "inquiry_backoff_max_s",
+            "clock_skew_s",
+        ),
+        _core_memory_least,
+        "since a doubt must resolve while the core still remembers",
+    ),
+    Relation(
+        ("inquiry_backoff_max_s", "inquiry_backoff_min_s"),
+        lambda s: s.inquiry_backoff_min_s,
+        "since a back-off only grows",
+    ),
+    Relation(
+        ("read_shards", "shards"),
+        lambda s: s.shards,
+        "since a shard that is written and not read hides its rows",
+    ),
+)
+
+
+def load(environ: Mapping[str, str]) -> Settings:
+    """Return the settings that the environment makes.
+
+    Raises SettingsError, which lists every fault by variable name.
+    """
+    faults: list[str] = []
+    values: dict[str, Any] = {}
+    for each in fields(Settings):
+        text = environ.get(each.name.upper())
+        if text is None or (text == "" and each.default is not MISSING):
+            _default(each, values, faults)
+            continue
+        try:
+            values[each.name] = _parse(each, text)
+        except ValueError as error:
+            faults.append(f"{each.name.upper()}: {error}")
+    if faults:
+        raise SettingsError("; ".join(faults))
+    return _related(Settings(**values))
+
+
+def _related(settings: Settings) -> Settings:
+    faults = [fault for relation in RELATIONS if (fault := relation.fault(settings))]
+    if faults:
+        raise SettingsError("; ".join(faults))
+    return settings
+
+
+def _default(each: Field[Any], values: dict[str, Any], faults: list[str]) -> None:
+    if each.default is MISSING:
+        faults.append(f"{each.name.upper()}: is not set; {each.metadata['doc']}")
+    else:
+        values[each.name] = each.default
+
+
+def _parse(each: Field[Any], text: str) -> Any:
+    if "low" in each.metadata:
+        return _parse_number(text, each.metadata["low"], each.metadata["high"])
+    return _PARSERS.get(each.name, _PARSERS_BY_TYPE.get(str(each.type), _parse_text))(text)
+
+
+def _parse_number(text: str, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"must be a whole number, not {text!r}")
+    if not low <= (value := int(text)) <= high:
+        raise ValueError(f"must be from {low} to {high}, not {value}")
+    return value
+
+
+def _parse_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text.strip()
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _parse_word(text: str, words: Mapping[str, Any]) -> Any:
+    try:
+        return words[text.strip().lower()]
+    except KeyError:
+        raise ValueError(f"must be one of {', '.join(words)}, not {text!r}") from None
+
+
+def _parse_pointers(text: str) -> tuple[str, ...]:
+    pointers = _parse_list(text)
+    scheme_of(pointers)  # Raises ValueError, which names the bad ones.
+    return pointers
+
+
+def _parse_names(text: str) -> tuple[tuple[str, str], ...]:
+    try:
+        names = json.loads(text)
+    except ValueError:
+        raise ValueError("must be a JSON object of identity to channel name") from None
+    if not isinstance(names, dict) or not all(isinstance(v, str) and v for v in names.values()):
+        raise ValueError("must be a JSON object of identity to channel name")
+    return tuple(sorted(names.items()))
+
+
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "delivery": partial(_parse_word, words={str(each): each for each in Delivery}),
+    "guid_time": partial(_parse_word, words={"auto": True, "off": False}),
+    "channel_claim": partial(_parse_word, words={"sub": "sub", "client_id": "client_id"}),
+    "channel_names": _parse_names,
+    "fingerprint_fields": _parse_pointers,
+}
+_PARSERS_BY_TYPE: Final[Mapping[str, Callable[[str], Any]]] = {
+    "tuple[str, ...]": _parse_list,
+    "bool": partial(_parse_word, words={"true": True, "false": False}),
+}
