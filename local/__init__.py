@@ -1,0 +1,1 @@
+"""The stack on one machine: the real template on an emulator, a core with faults, and a demo."""
