@@ -18,6 +18,7 @@ PY := .venv/bin/python
 UV := .venv/bin/uv
 SAM := .venv-sam/bin/python -m samcli
 REPORTS := .reports
+RUNTIME := .aws-sam/runtime
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade
 
@@ -78,21 +79,30 @@ build: .venv/.stamp .venv-sam/.stamp ## each function's self-contained zip, by t
 	@MAKEFLAGS= $(SAM) build >$(REPORTS)/build.log 2>&1 || { cat $(REPORTS)/build.log >&2; exit 1; }
 	@cd .aws-sam/build && du -sk *Function
 
-# SAM calls build-<LogicalId> once per function. What differs between two builds of the same tree is
+# The libraries of every zip, installed once. What differs between two builds of the same tree is
 # left out (bytecode, install records, scripts with a path in them), else an unchanged function
 # would be deployed again; so are the pages of an API browser, which no function here serves.
-build-RelayFunction: FUNCTION = relay
-build-%Function:
-	cp -R relayhub "functions/$(FUNCTION)/handler.py" "$(ARTIFACTS_DIR)/"
-	$(UV) pip install --quiet --python $(PY) --target "$(ARTIFACTS_DIR)" \
+$(RUNTIME)/.stamp: requirements/runtime.txt Makefile
+	rm -rf $(RUNTIME) && mkdir -p $(RUNTIME)
+	$(UV) pip install --quiet --python $(PY) --target $(RUNTIME) \
 	  --python-platform aarch64-manylinux2014 --python-version 3.13 \
 	  --only-binary :all: --require-hashes -r requirements/runtime.txt
-	cd "$(ARTIFACTS_DIR)" && rm -rf .lock bin *.dist-info/RECORD *.dist-info/INSTALLER \
+	cd $(RUNTIME) && rm -rf .lock bin *.dist-info/RECORD *.dist-info/INSTALLER \
 	  *.dist-info/REQUESTED *.dist-info/direct_url.json \
 	  aws_lambda_powertools/event_handler/openapi/swagger_ui/swagger-ui*
-	find "$(ARTIFACTS_DIR)" -name __pycache__ -prune -exec rm -rf {} +
-	@if find "$(ARTIFACTS_DIR)" -name '*.so' -o -name '*.pyd' | grep .; then \
+	find $(RUNTIME) -name __pycache__ -prune -exec rm -rf {} +
+	@if find $(RUNTIME) -name '*.so' -o -name '*.pyd' | grep .; then \
 	  echo 'A zip must be pure Python: the library above is built for one platform' >&2; exit 1; fi
+	touch $@
+
+# SAM calls build-<LogicalId> once per function. `*` leaves out the stamp.
+build-RelayFunction: FUNCTION = relay
+build-ResolverFunction: FUNCTION = resolver
+build-ReprocessorFunction: FUNCTION = reprocessor
+build-PurgerFunction: FUNCTION = purger
+build-%Function: $(RUNTIME)/.stamp
+	cp -R $(RUNTIME)/* relayhub "functions/$(FUNCTION)/handler.py" "$(ARTIFACTS_DIR)/"
+	find "$(ARTIFACTS_DIR)" -name __pycache__ -prune -exec rm -rf {} +
 
 # --- CHECKS --------------------------------------------------------------------------------------
 

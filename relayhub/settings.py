@@ -6,13 +6,12 @@ are checked at start-up: a function whose limits do not fit together does not st
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import partial
 from typing import Any, Final
 
-from relayhub.message import scheme_of
+from relayhub.message import parse_rfc3339
+from relayhub.setting_values import BY_TYPE, PARSERS, parse_number, parse_text
 from relayhub.states import DefiniteCodes, Delivery
 
 # The ledger client's worst case for one write: 2 attempts of connect (0.5 s) and read (1.2 s), and
@@ -21,6 +20,9 @@ LEDGER_CONNECT_S: Final = 0.5
 LEDGER_READ_S: Final = 1.2
 LEDGER_ATTEMPTS: Final = 2
 LEDGER_WRITE_WORST_S: Final = 4
+
+# One inquiry of a maintenance function may take this long, connecting included.
+INQUIRY_S_MAX: Final = 5
 
 # API Gateway's HTTP API gives up on an integration after 30 s, which cannot be raised.
 HTTP_API_LIMIT_S: Final = 30
@@ -49,6 +51,7 @@ class Settings:
 
     table_name: str = _other("The ledger's DynamoDB table.")
     dead_letter_queue_url: str = _other("The queue that takes hints of what was not sent.")
+    hint_rejects_queue_url: str = _other("The queue that takes hints which nobody can read.")
     answers_bucket: str = _other("The S3 bucket for answers too large for their row.")
     core_url: str = _other("Where the core listens: http or https, host, port, base path.")
     core_name: str = _other("The core's name; a verdict counts only for rows of this name.", "core")
@@ -60,6 +63,7 @@ class Settings:
     messages_timeout_s: int = _seconds(60, "The message function's timeout.", 2, 840)
     resolver_timeout_s: int = _seconds(60, "The resolver function's timeout.", 2, 900)
     reprocessor_timeout_s: int = _seconds(60, "The reprocessor function's timeout.", 2, 900)
+    purger_timeout_s: int = _seconds(900, "The purger function's timeout.", 2, 900)
     core_longest_s: int = _seconds(
         60, "Longest time from the last byte sent until the core can no longer start or finish it."
     )
@@ -69,6 +73,7 @@ class Settings:
     inquiry_backoff_min_s: int = _seconds(15, "The first wait between two inquiries.")
     inquiry_backoff_max_s: int = _seconds(900, "The longest wait between two inquiries.")
     inquiries_per_s: int = _number(10, "Budget of inquiries per second.", 1, 1000)
+    probe_s: int = _seconds(15, "While the core is away, one probe of it per this time.", 1, 3600)
     resends_max: int = _number(20, "The hub's own resends before a row is parked.", 1, 1000)
     delivery: Delivery = _other(  # noqa: RUF009 - it is a field like the rest
         "What the hub does with what was not sent, unless the request says: deferred, interactive.",
@@ -81,7 +86,20 @@ class Settings:
     intake_dead_letter_retention_s: int = _seconds(14 * DAY_S, "Its dead-letter queue's retention.")
     retention_s: int = _seconds(30 * DAY_S, "How long a DONE row is kept.")
     evidence_s: int = _seconds(400 * DAY_S, "The same for rows ever in doubt or touched by hand.")
+    answers_days: int = _number(414, "Days that a large answer's object is kept.", 1, 4000, "days")
+    age_margin_s: int = _seconds(2 * DAY_S, "A GUID older than the retention less this is refused.")
+    age_horizon_s: int = _number(
+        0,
+        "The shortest retention ever in force, after it was raised; 0: as now.",
+        0,
+        3650 * DAY_S,
+        "s",
+    )
     core_memory_s: int = _seconds(7 * DAY_S, "How long the core's inquiry remembers a request.")
+    hold_not_found_until: str = _other(
+        "After a failover of the core: until this time (RFC 3339) a NOT_FOUND proves nothing.", ""
+    )
+    scan_segments: int = _number(4, "Segments of the purger's scan.", 1, 64)
     shards: int = _number(16, "Index shards that are written.", 1, 1024)
     read_shards: int = _number(16, "Index shards that are read; never lower it.", 1, 1024)
     body_bytes_max: int = _number(262_144, "The largest request body.", 1, 262_144, "bytes")
@@ -116,13 +134,23 @@ class Settings:
         """The longest that any function may live; seconds."""
         return max(int(getattr(self, name)) for name in _FUNCTION_TIMEOUTS)
 
+    @property
+    def hold_not_found_until_ms(self) -> int:
+        """Until when no NOT_FOUND counts; epoch milliseconds, 0 for no such time."""
+        return parse_rfc3339(self.hold_not_found_until) if self.hold_not_found_until else 0
+
+    @property
+    def age_limit_s(self) -> int:
+        """How old a GUID without a row may be, so that the ledger would still know of it."""
+        return (self.age_horizon_s or self.retention_s) - self.age_margin_s
+
     def channel_name(self, identity: str) -> str:
         """Return the channel that the identity belongs to."""
         return dict(self.channel_names).get(identity, identity)
 
 
 _SENDER_TIMEOUTS: Final = ("relay_timeout_s", "messages_timeout_s", "reprocessor_timeout_s")
-_FUNCTION_TIMEOUTS: Final = (*_SENDER_TIMEOUTS, "resolver_timeout_s")
+_FUNCTION_TIMEOUTS: Final = (*_SENDER_TIMEOUTS, "resolver_timeout_s")  # Those that may ask or send.
 
 
 @dataclass(frozen=True)
@@ -145,6 +173,10 @@ class Relation:
 
 def _timeout_least(settings: Settings) -> int:
     return settings.core_deadline_s + settings.margin_s + 1
+
+
+def _asking_timeout_least(settings: Settings) -> int:
+    return _timeout_least(settings) + INQUIRY_S_MAX
 
 
 def _retention_least(settings: Settings) -> int:
@@ -172,7 +204,17 @@ RELATIONS: Final[tuple[Relation, ...]] = (
             _timeout_least,
             "so that the outcome of a call can be written before the function ends",
         )
-        for name in _SENDER_TIMEOUTS
+        for name in ("relay_timeout_s", "messages_timeout_s")
+    ),
+    Relation(
+        ("reprocessor_timeout_s", "core_deadline_s", "margin_s"),
+        _asking_timeout_least,
+        "so that an inquiry, a call and the writing of its outcome fit in",
+    ),
+    Relation(
+        ("resolver_timeout_s", "margin_s"),
+        lambda s: INQUIRY_S_MAX + 2 * s.margin_s,
+        "so that at least one row can be asked about and written",
     ),
     Relation(
         ("core_deadline_s", "core_connect_s"),
@@ -195,6 +237,21 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         ),
         _retention_least,
         "since a resend after the row is gone would be executed again",
+    ),
+    Relation(
+        ("retention_s", "age_margin_s"),
+        lambda s: s.age_margin_s + 1,
+        "since else every GUID with a time in it is too old",
+    ),
+    Relation(
+        ("age_margin_s", "clock_skew_s"),
+        lambda s: DAY_S + s.clock_skew_s,
+        "since a GUID's time may lie a day ahead",
+    ),
+    Relation(
+        ("answers_days", "evidence_s"),
+        lambda s: -(-s.evidence_s // DAY_S) + 14,
+        "since the object must outlive its row by 14 days",
     ),
     Relation(
         ("evidence_s", "retention_s"),
@@ -245,10 +302,11 @@ def load(environ: Mapping[str, str]) -> Settings:
             faults.append(f"{each.name.upper()}: {error}")
     if faults:
         raise SettingsError("; ".join(faults))
-    return _related(Settings(**values))
+    return checked(Settings(**values))
 
 
-def _related(settings: Settings) -> Settings:
+def checked(settings: Settings) -> Settings:
+    """Return the settings if they fit together. Raises SettingsError, which lists every misfit."""
     faults = [fault for relation in RELATIONS if (fault := relation.fault(settings))]
     if faults:
         raise SettingsError("; ".join(faults))
@@ -264,59 +322,5 @@ def _default(each: Field[Any], values: dict[str, Any], faults: list[str]) -> Non
 
 def _parse(each: Field[Any], text: str) -> Any:
     if "low" in each.metadata:
-        return _parse_number(text, each.metadata["low"], each.metadata["high"])
-    return _PARSERS.get(each.name, _PARSERS_BY_TYPE.get(str(each.type), _parse_text))(text)
-
-
-def _parse_number(text: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"must be a whole number, not {text!r}")
-    if not low <= (value := int(text)) <= high:
-        raise ValueError(f"must be from {low} to {high}, not {value}")
-    return value
-
-
-def _parse_text(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    return text.strip()
-
-
-def _parse_list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _parse_word(text: str, words: Mapping[str, Any]) -> Any:
-    try:
-        return words[text.strip().lower()]
-    except KeyError:
-        raise ValueError(f"must be one of {', '.join(words)}, not {text!r}") from None
-
-
-def _parse_pointers(text: str) -> tuple[str, ...]:
-    pointers = _parse_list(text)
-    scheme_of(pointers)  # Raises ValueError, which names the bad ones.
-    return pointers
-
-
-def _parse_names(text: str) -> tuple[tuple[str, str], ...]:
-    try:
-        names = json.loads(text)
-    except ValueError:
-        raise ValueError("must be a JSON object of identity to channel name") from None
-    if not isinstance(names, dict) or not all(isinstance(v, str) and v for v in names.values()):
-        raise ValueError("must be a JSON object of identity to channel name")
-    return tuple(sorted(names.items()))
-
-
-_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "delivery": partial(_parse_word, words={str(each): each for each in Delivery}),
-    "guid_time": partial(_parse_word, words={"auto": True, "off": False}),
-    "channel_claim": partial(_parse_word, words={"sub": "sub", "client_id": "client_id"}),
-    "channel_names": _parse_names,
-    "fingerprint_fields": _parse_pointers,
-}
-_PARSERS_BY_TYPE: Final[Mapping[str, Callable[[str], Any]]] = {
-    "tuple[str, ...]": _parse_list,
-    "bool": partial(_parse_word, words={"true": True, "false": False}),
-}
+        return parse_number(text, each.metadata["low"], each.metadata["high"])
+    return PARSERS.get(each.name, BY_TYPE.get(str(each.type), parse_text))(text)

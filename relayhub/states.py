@@ -54,6 +54,7 @@ class Hold(StrEnum):
 
     CONTRADICTION = "contradiction"  # Two definite answers, or one that came after the next claim.
     RESTORED = "restored"  # The ledger was restored from a backup.
+    FORGOTTEN = "forgotten"  # No NOT_FOUND can prove anything: the core forgets, or times lack.
     OPERATOR = "operator"  # A person put it on hold.
 
 
@@ -359,6 +360,7 @@ TOLD: Final[tuple[Told, ...]] = (
     Told(
         *(Code.E903, 409, Tri.UNKNOWN, Tri.YES, Tri.NO, "in progress"),
         "It is in progress: not failed, not done. Resend with the same GUID after Retry-After.",
+        retry_after_s=1,
     ),
     Told(
         *(Code.E902, 202, Tri.NO, Tri.YES, Tri.AFTER_CANCEL, "not executed yet"),

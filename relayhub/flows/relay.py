@@ -1,0 +1,257 @@
+"""The relay: execute a channel's request at most once, answer every resend from the ledger.
+
+A claim comes before every call to the core, and one request makes it: the loser of the claim gets
+the row that beat it, and answers what that row says. Nothing is read first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from relayhub.answers import AnswerStoreError
+from relayhub.credentials import CredentialsError
+from relayhub.dynamo import NoAnswer, Refused
+from relayhub.flows import attempt
+from relayhub.flows.attempt import Settled
+from relayhub.flows.steps import (
+    Ticket,
+    claim_fields,
+    end_unexecuted,
+    hint_if_hub_sends,
+    is_too_old,
+    settle_by_inquiry,
+)
+from relayhub.ledger import CHANNEL, Found, Outcome, Stored
+from relayhub.message import Answer, MalformedError, fingerprint
+from relayhub.replies import Reply, not_known, of_code, of_core, of_row, status_of
+from relayhub.row import Row
+from relayhub.states import SCHEMA, Code, Delivery, Event, State, Verdict
+
+if TYPE_CHECKING:
+    from relayhub.hub import Hub
+    from relayhub.message import Submission
+
+_INQUIRY_S_MAX: Final = 3  # The inquiry before a channel's resend; the call itself needs the rest.
+
+
+def submit(hub: Hub, request: Submission, dead_at_ms: int) -> Reply:
+    """Execute the request once, or answer what the ledger says of its GUID.
+
+    `dead_at_ms` is when the platform will certainly have ended this function.
+    """
+    fault = _why_not_ready(hub, dead_at_ms)
+    if fault:
+        return _refuse(hub, request.guid, fault)
+    if is_too_old(hub, request.guid):
+        return resume(hub, request, dead_at_ms) or of_code(Code.E907, request.guid)
+    ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms)
+    row = _new_row(hub, request, ticket)
+    return _after_claim(hub, request, ticket, hub.ledger.create(row, Event.CLAIMED, CHANNEL))
+
+
+def resume(hub: Hub, request: Submission, dead_at_ms: int) -> Reply | None:
+    """Answer a request that is over from its row; None if it has none. Never claims a new GUID."""
+    fault = _why_not_ready(hub, dead_at_ms)
+    if fault:
+        return _refuse(hub, request.guid, fault)
+    match hub.ledger.read(request.guid):
+        case None:
+            return None
+        case Row() as row:
+            ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms)
+            return _answer_existing(hub, request, ticket, row)
+        case Refused(reason) | NoAnswer(reason):
+            return _refuse(hub, request.guid, reason)
+
+
+def status(hub: Hub, guid: str, channel: str) -> Reply:
+    """Tell what the ledger says of the GUID, read consistently; writes nothing."""
+    match hub.ledger.read(guid):
+        case Row() as row if row.channel == channel:
+            return status_of(row, hub.settings.definite_codes, hub.now_ms())
+        case Row() | None:
+            # Another channel's GUID looks like an absent one.
+            return of_code(Code.E907, guid) if is_too_old(hub, guid) else not_known(guid)
+        case Refused(reason) | NoAnswer(reason):
+            return _refuse(hub, guid, reason)
+
+
+def _why_not_ready(hub: Hub, dead_at_ms: int) -> str | None:
+    """Say why nothing may be claimed now: a call must fit, and the core's secret be at hand."""
+    needed_ms = (hub.settings.core_deadline_s + hub.settings.margin_s) * 1000
+    if dead_at_ms - hub.now_ms() < needed_ms:
+        return "too little time left"
+    try:
+        hub.core.prepare()
+    except CredentialsError as error:
+        return str(error)
+    return None
+
+
+def _refuse(hub: Hub, guid: str, reason: str) -> Reply:
+    hub.note("ledger_refused", guid=guid, reason=reason)
+    return of_code(Code.E906, guid)
+
+
+def _new_row(hub: Hub, request: Submission, ticket: Ticket) -> Row:
+    settings = hub.settings
+    is_deferred = request.delivery is Delivery.DEFERRED
+    valid_s = settings.valid_deferred_s if is_deferred else settings.valid_interactive_s
+    return Row(
+        guid=request.guid,
+        state=State.SENT,
+        channel=request.channel,
+        accepted_at=ticket.sent_at,
+        updated_at=ticket.sent_at,
+        operation=request.operation,
+        delivery=request.delivery,
+        fingerprint=bytes.fromhex(request.fingerprint),
+        scheme=request.scheme,
+        request=request.body,
+        request_type=request.content_type,
+        attempt=1,
+        valid_until=request.valid_until_ms or ticket.sent_at + valid_s * 1000,
+        **ticket.fields(hub),
+    )
+
+
+def _after_claim(hub: Hub, request: Submission, ticket: Ticket, outcome: Outcome) -> Reply:
+    match outcome:
+        case Stored(row):
+            return _send(hub, row)
+        case Found(row):
+            return _answer_existing(hub, request, ticket, row)
+        case Refused(reason):
+            return _refuse(hub, request.guid, reason)
+        case NoAnswer(reason):
+            # The claim may stand, so this may be the request that is executed: never E906.
+            hub.note("claim_without_answer", guid=request.guid, reason=reason)
+            return of_code(Code.E901, request.guid)
+        case _:
+            assert_never(outcome)
+
+
+def _send(hub: Hub, row: Row) -> Reply:
+    settled = attempt.run(hub, row, CHANNEL)
+    if settled.stored:
+        hint_if_hub_sends(hub, settled.row)
+    return _reply_of_holder(hub, settled)
+
+
+def _reply_of_holder(hub: Hub, settled: Settled) -> Reply:
+    """Answer what the row says; the holder's own answer where the row says nothing definite."""
+    row, answer = settled.row, settled.answer
+    if settled.stored:
+        # The row is the truth, also where another has written it.
+        return _replay(hub, row, answer)
+    if answer is not None and not row.hold:
+        return of_core(answer, row, replayed=False)
+    # The outcome is known but not written, so nobody else knows it: in doubt.
+    return of_row(row, hub.settings.definite_codes, hub.now_ms(), code=Code.E901)
+
+
+def _replay(hub: Hub, row: Row, first: Answer | None = None) -> Reply:
+    """Return the stored answer byte for byte, or the hub's own document where there is none.
+
+    `first` is the same answer in the hand of the one that has just stored it.
+    """
+    if row.hold or row.state is not State.DONE or not row.has_answer():
+        return of_row(row, hub.settings.definite_codes, hub.now_ms())
+    if first is not None:
+        return of_core(first, row, replayed=False)
+    try:
+        body = row.response if row.response is not None else _fetch(hub, row)
+    except AnswerStoreError as error:
+        hub.note("unreadable_answer", guid=row.guid, reason=str(error))
+        return of_row(row, hub.settings.definite_codes, hub.now_ms())
+    answer = Answer(row.response_status or 0, row.response_type or "", body, row.code or "")
+    return of_core(answer, row, replayed=True)
+
+
+def _fetch(hub: Hub, row: Row) -> bytes:
+    return hub.store.get(row.response_object or {})
+
+
+def _answer_existing(hub: Hub, request: Submission, ticket: Ticket, row: Row) -> Reply:
+    """Answer a GUID that has a row: what the row says, unless it may be claimed again."""
+    if row.schema > SCHEMA:
+        return of_code(Code.E903, row.guid)
+    if not _is_same_request(row, request):
+        hub.note("other_request", guid=row.guid, channel=request.channel)
+        return of_code(Code.E904, row.guid)
+    if row.hold or row.state is not State.FAILED:
+        return _replay(hub, row)
+    if row.cancel or (row.valid_until or 0) <= hub.now_ms():
+        event = Event.CANCELLED if row.cancel else Event.EXPIRED
+        return _told_by(hub, row, end_unexecuted(hub, row, event, CHANNEL))
+    return _claim_again(hub, ticket, row)
+
+
+def _is_same_request(row: Row, request: Submission) -> bool:
+    if row.channel != request.channel:
+        return False
+    if row.fingerprint is None:
+        return True  # A tombstone: its channel's cancel came first, for any body.
+    if row.operation != request.operation:
+        return False
+    try:
+        # The row's own scheme: a deploy may have changed which fields are compared.
+        compared = fingerprint(request.operation, request.body, row.scheme)
+    except (MalformedError, ValueError):
+        return False
+    return bytes.fromhex(compared) == row.fingerprint
+
+
+def _told_by(hub: Hub, row: Row, outcome: Outcome) -> Reply:
+    """Answer what the row says after a write that is not a claim, whoever won it."""
+    match outcome:
+        case Stored(now) | Found(now):
+            return _replay(hub, now)
+        case Refused(reason):
+            return _refuse(hub, row.guid, reason)
+        case NoAnswer():
+            return of_row(row, hub.settings.definite_codes, hub.now_ms())
+        case _:
+            assert_never(outcome)
+
+
+def _claim_again(hub: Hub, ticket: Ticket, row: Row) -> Reply:
+    """Claim a FAILED row for its channel's resend and send the same bytes under the same GUID."""
+    if row.doubted:
+        stopped = _asked_first(hub, row, ticket)
+        if stopped is not None:
+            return stopped
+    fresh = Ticket(ticket.claim_id, hub.now_ms(), ticket.dead_at)
+    outcome = hub.ledger.move(
+        *(row, Event.CLAIMED, CHANNEL, fresh.sent_at),
+        parked=None,
+        **claim_fields(hub, row, fresh),
+    )
+    match outcome:
+        case Stored(claimed):
+            return _send(hub, claimed)
+        case Found(now):
+            return _replay(hub, now)
+        case Refused(reason):
+            return _refuse(hub, row.guid, reason)
+        case NoAnswer(reason):
+            hub.note("claim_without_answer", guid=row.guid, reason=reason)
+            return of_code(Code.E901, row.guid)
+        case _:
+            assert_never(outcome)
+
+
+def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
+    """Ask the core about a row that was once in doubt; None lets the resend go."""
+    if row.core != hub.settings.core_name:
+        return of_row(row, hub.settings.definite_codes, hub.now_ms())
+    finding = hub.core.ask(row.guid, inquiry_id=hub.new_id(), within_s=_INQUIRY_S_MAX)
+    if finding.verdict is Verdict.NOT_FOUND:
+        return None
+    if finding.verdict is not Verdict.PROCESSED or finding.answer is None:
+        hub.note("resend_undecided", guid=row.guid, reason=finding.reason)
+        return of_row(row, hub.settings.definite_codes, hub.now_ms())
+    outcome = settle_by_inquiry(hub, row, finding, CHANNEL, ticket.dead_at)
+    if outcome is None:
+        return of_core(finding.answer, row, replayed=False)
+    return _told_by(hub, row, outcome)

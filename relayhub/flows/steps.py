@@ -1,0 +1,155 @@
+"""Steps that several flows take with a row: what they write, and nothing of when.
+
+May import everything but the other flows and the handlers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from relayhub.answers import AnswerStoreError
+from relayhub.message import born_ms
+from relayhub.replies import hub_sends
+from relayhub.row import item_bytes, to_item
+from relayhub.settings import LEDGER_WRITE_WORST_S
+from relayhub.states import Code, Event, State
+
+if TYPE_CHECKING:
+    from relayhub.core import Finding
+    from relayhub.hub import Hub
+    from relayhub.ledger import Outcome
+    from relayhub.message import Answer
+    from relayhub.row import Row
+
+_RESULT_BYTES: Final = 1_000  # Room for what the result adds to the row beside the answer.
+_FAILED_DUE_FIRST_MS: Final = 10_000
+_FAILED_DUE_LONGEST_MS: Final = 600_000
+_STORE_WORST_MS: Final = 2_500  # The longest that S3 may take: `answers.py`, connect and read.
+
+
+def is_too_old(hub: Hub, guid: str) -> bool:
+    """Tell whether the GUID bears a birth time beyond what the ledger remembers (E907)."""
+    if not hub.settings.guid_time:
+        return False
+    now_ms = hub.now_ms()
+    born = born_ms(guid, now_ms + hub.settings.clock_skew_s * 1000)
+    return born is not None and born < now_ms - hub.settings.age_limit_s * 1000
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """The fields that a claim writes: who claims, and until when it can be in doubt.
+
+    `sent_at` is read from the clock before the claim; `dead_at` is when the platform will certainly
+    have ended this function.
+    """
+
+    claim_id: str
+    sent_at: int
+    dead_at: int
+
+    def fields(self, hub: Hub) -> dict[str, Any]:
+        """Return the claim's fields of the row, under the settings of now."""
+        settings = hub.settings
+        doubt_s = settings.core_longest_s + settings.clock_skew_s
+        return {
+            "claim_id": self.claim_id,
+            "sent_at": self.sent_at,
+            "dead_at": self.dead_at,
+            "ended_at": self.dead_at,
+            "ask_after": self.dead_at + doubt_s * 1000,
+            "due_at": self.dead_at + settings.clock_skew_s * 1000,
+            "core": settings.core_name,
+        }
+
+
+def claim_fields(hub: Hub, row: Row, ticket: Ticket) -> dict[str, Any]:
+    """Return the row's fields for another claim: the next attempt, all doubts of the last gone."""
+    return {
+        "attempt": row.attempt + 1,
+        "code": None,
+        "why": None,
+        "inquiries": 0,
+        "not_found_at": None,
+        "processing_at": None,
+        **ticket.fields(hub),
+    }
+
+
+def failed_due_at(hub: Hub, row: Row) -> int:
+    """Return a FAILED row's next turn, epoch ms: a back-off with full jitter if the hub sends it.
+
+    Otherwise, and at the latest, its turn is when its validity ends.
+    """
+    over_at = row.valid_until or 0
+    if not hub_sends(row):
+        return over_at
+    longest = min(_FAILED_DUE_LONGEST_MS, _FAILED_DUE_FIRST_MS * 2 ** min(row.attempt, 16))
+    return min(over_at, hub.now_ms() + 1000 + int(longest * hub.chance()))
+
+
+def hint_if_hub_sends(hub: Hub, row: Row) -> bool:
+    """Hint that the row may be sent; a hint that is lost is made up for by the sweep."""
+    if row.state is not State.FAILED or not hub_sends(row):
+        return False
+    fault = hub.hints.send_hint(row.guid, row.attempt)
+    if fault:
+        hub.note("hint_lost", guid=row.guid, reason=fault)
+    return fault is None
+
+
+def answer_fields(
+    hub: Hub, row: Row, answer: Answer, source: str, dead_at_ms: int
+) -> dict[str, Any]:
+    """Return the row's fields for a definite answer; one too large for the row goes to S3 first.
+
+    Raises AnswerStoreError if it has to go there and cannot before this function ends.
+    """
+    result = {
+        "code": answer.code,
+        "why": None,
+        "response_status": answer.status,
+        "response_type": answer.content_type,
+        "answer_source": source,
+        "expires_at": None if row.hold else expires_at(hub, row),
+    }
+    room = hub.settings.row_bytes_max - item_bytes(to_item(row)) - _RESULT_BYTES
+    if len(answer.body) <= room:
+        return result | {"response": answer.body}
+    if hub.now_ms() + _STORE_WORST_MS + LEDGER_WRITE_WORST_S * 1000 > dead_at_ms:
+        # The channel must get its answer; whoever asks the core later stores it.
+        raise AnswerStoreError("too little time left to store it")
+    stored = hub.store.put(row.guid, str(row.claim_id), answer.body)
+    return result | {"response_object": stored}
+
+
+def expires_at(hub: Hub, row: Row) -> int:
+    """Return when the row, done now, may be deleted; epoch seconds, never rounded down."""
+    is_evidence = row.doubted or row.state is State.UNKNOWN
+    kept_s = hub.settings.evidence_s if is_evidence else hub.settings.retention_s
+    return -(-hub.now_ms() // 1000) + kept_s
+
+
+def end_unexecuted(hub: Hub, row: Row, event: Event, by: str) -> Outcome:
+    """Make DONE (E908) of a row that was certainly not executed: cancelled, expired or closed."""
+    changes = {"code": Code.E908, "why": None, "expires_at": expires_at(hub, row)}
+    return hub.ledger.move(row, event, by, hub.now_ms(), **changes)
+
+
+def settle_by_inquiry(
+    hub: Hub, row: Row, finding: Finding, by: str, dead_at_ms: int
+) -> Outcome | None:
+    """Write the answer that the inquiry gave; None if there is none, or it cannot be stored."""
+    if finding.answer is None:
+        return None
+    try:
+        changes = answer_fields(hub, row, finding.answer, "inquiry", dead_at_ms)
+    except AnswerStoreError as error:
+        hub.note("not_stored", guid=row.guid, reason=str(error))
+        return None
+    is_executed = hub.settings.definite_codes.is_executed(finding.answer.code)
+    if row.state is State.FAILED and is_executed:
+        # The row said "certainly not executed", and it was: some time limit is wrong.
+        hub.note("contradiction", guid=row.guid, state=row.state, code=finding.answer.code)
+    return hub.ledger.move(row, Event.PROCESSED, by, hub.now_ms(), **changes)

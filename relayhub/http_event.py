@@ -1,0 +1,106 @@
+"""HTTP API events, payload format 2.0: what a call asks for, and the reply as it goes. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from relayhub.message import MalformedError
+from relayhub.replies import Reply, of_code
+from relayhub.states import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SUBMIT: Final = "POST /transactions"
+STATUS: Final = "GET /transactions/{guid}"
+CANCEL: Final = "POST /transactions/{guid}/cancel"
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_NOT_ALLOWED: Final = 405
+
+
+@dataclass(frozen=True)
+class Call:
+    """One HTTP call by an authenticated caller."""
+
+    route: str
+    identity: str
+    headers: Mapping[str, str]
+    body: bytes
+    is_text: bool
+    guid: str  # Of the path; empty without one.
+
+
+def read_call(event: Mapping[str, Any], claim: str) -> Call | Reply:
+    """Return the call, or the reply that refuses it: no caller (403), no such path or method.
+
+    Raises MalformedError for a body that is not what the event says it is.
+    """
+    identity = _identity(event, claim)
+    if not identity:
+        return of_code(Code.E905, None, status=_FORBIDDEN, detail="No authenticated caller.")
+    route = str(event.get("routeKey", ""))
+    if route not in {SUBMIT, STATUS, CANCEL}:
+        return _no_route(event)
+    body, is_text = _body(event)
+    headers = {str(name).lower(): str(value) for name, value in _map(event, "headers").items()}
+    # A gateway may hand a path over as it was sent; no GUID has a % of its own.
+    guid = unquote(str(_map(event, "pathParameters").get("guid", "")))
+    return Call(route, identity, headers, body, is_text, guid)
+
+
+def to_response(reply: Reply) -> dict[str, Any]:
+    """Return the reply as the gateway takes it; base64 keeps every byte of any body."""
+    return {
+        "statusCode": reply.status,
+        "headers": {"Content-Type": reply.content_type, **reply.headers},
+        "body": base64.b64encode(reply.body).decode("ascii"),
+        "isBase64Encoded": True,
+    }
+
+
+def _map(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = source.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _identity(event: Mapping[str, Any], claim: str) -> str | None:
+    """Return who calls, without the session: a new session of a role is the same channel."""
+    authorizer = _map(_map(event, "requestContext"), "authorizer")
+    user = _map(authorizer, "iam").get("userId")
+    if user:
+        return str(user).partition(":")[0]
+    named = _map(_map(authorizer, "jwt"), "claims").get(claim)
+    return str(named) if named else None
+
+
+def _no_route(event: Mapping[str, Any]) -> Reply:
+    path = [part for part in str(event.get("rawPath", "")).split("/") if part]
+    allowed = None
+    if path[:1] == ["transactions"]:
+        allowed = {1: "POST", 2: "GET", 3: "POST" if path[2:] == ["cancel"] else None}.get(
+            len(path)
+        )
+    if allowed is None:
+        return of_code(Code.E905, None, status=_NOT_FOUND, detail="There is no such path.")
+    detail = f"This path takes {allowed} only."
+    refused = of_code(Code.E905, None, status=_NOT_ALLOWED, detail=detail)
+    headers = {**refused.headers, "Allow": allowed}
+    return Reply(refused.status, refused.content_type, refused.body, refused.code, headers)
+
+
+def _body(event: Mapping[str, Any]) -> tuple[bytes, bool]:
+    body = event.get("body") or ""
+    if event.get("isBase64Encoded"):
+        try:
+            return base64.b64decode(body, validate=True), False
+        except (binascii.Error, ValueError):
+            raise MalformedError("The body did not arrive whole: send it again.") from None
+    try:
+        return str(body).encode(), True
+    except UnicodeEncodeError:
+        raise MalformedError("The body is not text: send it as application/octet-stream.") from None

@@ -1,0 +1,288 @@
+"""The ledger: every row's claims and writes. With `dynamo.py`, the only code that uses DynamoDB.
+
+The rules that it protects: a step that the table in `states.py` does not have raises and writes
+nothing; every write after the claim is conditional on the state AND the claim_id that were read;
+the flags that must stop a write stand in that write's own condition. No read comes before a write.
+
+    time     relay                        resolver, reprocessor, another relay
+     |       put if absent  -> SENT        the loser gets the row from the failed condition
+     |       ... the call to the core ...  nobody else sends: the row says SENT
+     |       update if SENT and my claim   a holder that was moved on fails here (fenced)
+     v
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+from relayhub import dynamo
+from relayhub.dynamo import Applied, Conflict, NoAnswer, Refused
+from relayhub.row import HISTORY_MAX, Entry, Row, encode, from_item, open_shard, to_item, with_entry
+from relayhub.states import SCHEMA, Event, State, target
+
+INDEX: Final = "open"
+CHANNEL: Final = "relay"  # The actor that moves a row because its channel asked.
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The write stands, and this is the row."""
+
+    row: Row
+
+
+@dataclass(frozen=True)
+class Found:
+    """The write was not made, because the row is another: this one."""
+
+    row: Row
+
+
+Outcome = Stored | Found | Refused | NoAnswer
+# Steps that only make a row wait: an inquiry that changed nothing would fill the history.
+_UNWRITTEN: Final = frozenset({Event.BACKED_OFF, Event.PROCESSING_SEEN})
+OnStep = Callable[[Entry, Row], None]
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """One term of a write's condition: an attribute, a comparison, and what it is compared with."""
+
+    name: str
+    form: str
+    value: Any = None
+
+
+def _absent(name: str) -> _Condition:
+    return _Condition(name, "attribute_not_exists({name})")
+
+
+def _equals(name: str, value: Any) -> _Condition:
+    return _absent(name) if value is None else _Condition(name, "{name} = {value}", value)
+
+
+class Ledger:
+    """The rows of one table; `on_step` hears of every step that was written."""
+
+    def __init__(
+        self,
+        client: Any,
+        table: str,
+        *,
+        shards: int,
+        on_step: OnStep,
+        pause: Callable[[int], None] = dynamo.back_off,
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._shards = shards
+        self._on_step = on_step
+        self._pause = pause
+
+    def read(self, guid: str) -> Row | Refused | NoAnswer | None:
+        """Return the row, read consistently; None if there is none."""
+        request = {"TableName": self._table, "Key": {"guid": encode(guid)}, "ConsistentRead": True}
+        match dynamo.call(self._client.get_item, request, self._pause):
+            case Applied(response):
+                item = response.get("Item")
+                return from_item(item) if item else None
+            case Conflict():
+                return NoAnswer("a read has no condition")
+            case failure:
+                return failure
+
+    def create(self, row: Row, event: Event, by: str) -> Outcome:
+        """Put a row where none is: a first claim, an acceptance or a tombstone. One request.
+
+        A claim is ours if the row that is there bears our claim_id and still says SENT.
+        """
+        new, entry = self._stepped(row, None, event, by)
+        request = {
+            "TableName": self._table,
+            "Item": to_item(new),
+            "ConditionExpression": "attribute_not_exists(guid)",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        result = dynamo.call(self._client.put_item, request, self._pause)
+        return self._outcome(result, new, None, entry)
+
+    def move(self, row: Row, event: Event, by: str, now_ms: int, **changes: Any) -> Outcome:
+        """Take one legal step from the row as it was read. One request.
+
+        `changes` are fields of the row; None removes one. Raises IllegalStepError, and writes
+        nothing, if the table of steps has no such step.
+        """
+        changed = replace(row, updated_at=now_ms, **changes)
+        new, entry = self._stepped(changed, row.state, event, by)
+        conditions = (*_fence(row), *_guards(event, by, now_ms))
+        request = {
+            "TableName": self._table,
+            "Key": {"guid": encode(row.guid)},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            **_update(row, new, conditions),
+        }
+        result = dynamo.call(self._client.update_item, request, self._pause)
+        outcome = self._outcome(result, new, row.state, entry)
+        if isinstance(outcome, Found) and _grew(row, outcome.row):
+            # Only the history got longer under a write that trims it: step from the new row.
+            fresh = replace(row, history=outcome.row.history)
+            return self.move(fresh, event, by, now_ms, **changes)
+        return outcome
+
+    def _stepped(self, row: Row, source: State | None, event: Event, by: str) -> tuple[Row, Entry]:
+        state = target(event, source)
+        if state is None:
+            raise ValueError(f"{event} is no write of a row")
+        entry = {
+            "at": row.updated_at,
+            "by": by,
+            "event": event,
+            "from": source,
+            "to": state,
+            "attempt": row.attempt,
+            "code": row.code,
+        }
+        kept = {name: value for name, value in entry.items() if value is not None}
+        plain = {name: _natural(value) for name, value in kept.items()}
+        moved = replace(row, state=state, due_at=None if state is State.DONE else row.due_at)
+        moved = replace(moved, open_shard=open_shard(moved, self._shards))
+        if event not in _UNWRITTEN:
+            history, dropped = with_entry(row, plain)
+            moved = replace(moved, history=history, history_dropped=dropped)
+        return moved, plain
+
+    def _outcome(
+        self, result: dynamo.Result, new: Row, source: State | None, entry: Entry
+    ) -> Outcome:
+        match result:
+            case Applied():
+                self._on_step(entry, new)
+                return Stored(new)
+            case Conflict(item):
+                found = from_item(item)
+                if _is_ours(found, new, source, entry):
+                    self._on_step(entry, found)
+                    return Stored(found)
+                return Found(found)
+            case failure:
+                return failure
+
+
+def _natural(value: Any) -> Any:
+    return value if isinstance(value, int) else str(value)
+
+
+def _is_ours(found: Row, new: Row, source: State | None, entry: Entry) -> bool:
+    """Tell whether the row that a retried write met is what that very write had made of it.
+
+    A claim is ours only while it is SENT: whoever finds his claim moved on must not send.
+    """
+    if found.claim_id != new.claim_id or found.schema > SCHEMA:
+        return False
+    if entry["event"] == Event.CLAIMED:
+        return found.state is State.SENT
+    if entry in found.history:
+        return True
+    return new.state is not source and _settled(found) == _settled(new)
+
+
+def _settled(row: Row) -> tuple[State, str | None, str | None]:
+    return row.state, row.code, row.answer_sha256()
+
+
+def _grew(read: Row, found: Row) -> bool:
+    """Tell whether a write that replaces the whole history lost only to a longer one."""
+    return (
+        len(read.history) >= HISTORY_MAX
+        and (found.state, found.claim_id) == (read.state, read.claim_id)
+        and found.history != read.history
+    )
+
+
+def _fence(row: Row) -> tuple[_Condition, ...]:
+    """Return what every write after the claim demands: the row is there, and is the one read.
+
+    Hold and parked are compared too: the index key that the write sets is made from them.
+    """
+    return (
+        _Condition("guid", "attribute_exists({name})"),
+        _equals("state", row.state),
+        _equals("claim_id", row.claim_id),
+        _equals("hold", row.hold),
+        _equals("parked", row.parked),
+        _Condition("schema", "{name} <= {value}", SCHEMA),
+    )
+
+
+# Rank: hold before cancel before validity before parked. Whatever must stop a write is in its
+# condition, because such a flag changes neither the state nor the claim_id.
+_STOPPED_BY: Final[Mapping[Event, tuple[str, ...]]] = {
+    Event.CLAIMED: ("hold", "cancel"),
+    Event.NOT_SENT: ("cancel",),
+    Event.NOT_FOUND: ("cancel",),
+    Event.OVERDUE: ("cancel",),
+    Event.ATTESTED_NOT_EXECUTED: ("cancel",),
+    Event.CANCELLED: ("hold",),
+    Event.EXPIRED: ("hold",),
+}
+
+
+def _guards(event: Event, by: str, now_ms: int) -> tuple[_Condition, ...]:
+    guards = [_absent(name) for name in _STOPPED_BY.get(event, ())]
+    if event is Event.CLAIMED:
+        guards.append(_Condition("valid_until", "{name} > {value}", now_ms))
+        if by != CHANNEL:
+            guards.append(_absent("parked"))
+    return tuple(guards)
+
+
+def _update(row: Row, new: Row, conditions: tuple[_Condition, ...]) -> dict[str, Any]:
+    """Return the expressions that make `new` of `row`, if the conditions hold."""
+    names: dict[str, str] = {}
+    values: dict[str, Any] = {}
+
+    def name_of(name: str) -> str:
+        names[f"#{name}"] = name
+        return f"#{name}"
+
+    def value_of(value: Any) -> str:
+        values[f":v{len(values)}"] = encode(value)
+        return f":v{len(values) - 1}"
+
+    sets, removes = [], []
+    for name in _changed(row, new):
+        value = getattr(new, name)
+        if value is None:
+            removes.append(name_of(name))
+        else:
+            sets.append(f"{name_of(name)} = {value_of(value)}")
+    if new.history != row.history:
+        history = name_of("history")
+        if len(row.history) < HISTORY_MAX:
+            # Appending keeps what others have written meanwhile.
+            there = f"if_not_exists({history}, {value_of([])})"
+            sets.append(f"{history} = list_append({there}, {value_of([new.history[-1]])})")
+        else:
+            sets.append(f"{history} = {value_of(new.history)}")
+            conditions += (_Condition("history", "size({name}) = {value}", len(row.history)),)
+    terms = [
+        each.form.format(
+            name=name_of(each.name),
+            value="" if each.value is None else value_of(each.value),
+        )
+        for each in conditions
+    ]
+    removal = f" REMOVE {', '.join(removes)}" if removes else ""
+    return {
+        "UpdateExpression": f"SET {', '.join(sets)}{removal}",
+        "ConditionExpression": " AND ".join(terms),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+
+
+def _changed(row: Row, new: Row) -> list[str]:
+    names = (each.name for each in fields(Row) if each.name != "history")
+    return [name for name in names if getattr(row, name) != getattr(new, name)]

@@ -1,0 +1,94 @@
+"""One JSON line per step, and the metrics; no payload, no account data, ever.
+
+Powertools' Logger adds the function, the request's id and the trace id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+if TYPE_CHECKING:
+    from relayhub.flows import purge, reprocess, resolve
+    from relayhub.row import Entry, Row
+
+logger: Final = Logger(log_uncaught_exceptions=False)
+metrics: Final = Metrics()
+
+# Metrics that an alarm hangs on, by the note that causes them.
+_COUNTED: Final = {
+    "contradiction": "Contradiction",
+    "fenced": "FencedLateWriter",
+    "late_answer": "LateAnswer",
+    "not_stored": "OutcomeNotStored",
+    "hint_lost": "HintLost",
+    "unreadable_answer": "UnreadableAnswer",
+    "ledger_refused": "LedgerRefused",
+    "claim_without_answer": "ClaimWithoutAnswer",
+    "clock_off": "ClockOff",
+    "core_longest_wrong": "CoreLongestWrong",
+    "gate_closed": "GateClosed",
+    "held": "Held",
+    "hint_fault": "HintFault",
+    "hint_rejected": "HintRejected",
+    "row_fault": "RowFault",
+    "undecided": "Undecided",
+}
+
+
+def step(entry: Entry, row: Row) -> None:
+    """Log one step that was written to the ledger."""
+    logger.info(
+        "step",
+        guid=row.guid,
+        channel=row.channel,
+        by=entry["by"],
+        event=entry["event"],
+        from_state=entry.get("from"),
+        to_state=entry["to"],
+        code=row.code,
+        attempt=row.attempt,
+        elapsed_ms=row.updated_at - row.accepted_at,
+    )
+    _count(f"Step.{entry['event']}", 1)
+
+
+def note(what: str, **facts: Any) -> None:
+    """Log something that is worth a line but is no step: a refusal, a late writer, a fault."""
+    logger.info(what, **facts)
+    if what in _COUNTED:
+        _count(_COUNTED[what], 1)
+
+
+def resolved(report: resolve.Report) -> None:
+    """Log what a run of the resolver did, and give the oldest ages to the alarms."""
+    logger.info("resolved", **vars(report))
+    _count("ResolverRuns", 1)
+    _count("Inquiries", report.asked)
+    for state in ("SENT", "UNKNOWN", "RECEIVED"):
+        _milliseconds(f"OldestDue.{state}", report.oldest_due_ms.get(state, 0))
+
+
+def swept(report: reprocess.Swept) -> None:
+    """Log what a sweep did."""
+    logger.info("swept", **vars(report))
+    _count("HintsSent", report.hinted)
+
+
+def purged(report: purge.Report) -> None:
+    """Log what the purger did, and give the table's own ages to the alarms."""
+    logger.info("purged", **vars(report))
+    _count("Purged", report.deleted)
+    _count("PurgerRepairs", report.repaired)
+    for state, age_ms in report.oldest_ms.items():
+        _milliseconds(f"OldestRow.{state}", age_ms)
+
+
+def _count(name: str, value: int) -> None:
+    metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+
+
+def _milliseconds(name: str, value: int) -> None:
+    metrics.add_metric(name=name, unit=MetricUnit.Milliseconds, value=value)

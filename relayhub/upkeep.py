@@ -1,0 +1,212 @@
+"""What the maintenance functions ask of the ledger's table: the due rows, the scan, own rows.
+
+With `dynamo.py` and `ledger.py`, the only code that uses DynamoDB.
+
+What the index says is a hint: it lags, and holds keys only. Whoever acts reads the row itself,
+consistently, and writes under the condition that it still is as read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from relayhub import dynamo
+from relayhub.dynamo import Applied, Conflict, NoAnswer, Refused
+from relayhub.ledger import INDEX
+from relayhub.row import Row, decode, encode, from_item, index_key
+from relayhub.states import State
+
+OWN: Final = "!"  # The first character of the project's own keys; no GUID begins with it.
+_GATE: Final = "!gate"
+_CURSOR: Final = "!purge"
+# What the purger judges a row by, and what fences its writes.
+_SWEPT: Final = (
+    *("guid", "state", "channel", "accepted_at", "updated_at", "claim_id", "attempt", "code"),
+    *("hold", "parked", "schema", "open_shard", "due_at", "expires_at"),
+)
+
+
+class UpkeepError(Exception):
+    """The table could not be asked; nothing was changed by this request."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """A row that the index says is due."""
+
+    due_at: int
+    guid: str
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the scan, and where the next one begins; None at the end of the segment."""
+
+    rows: tuple[Row, ...]
+    next_key: str | None
+
+
+class Upkeep:
+    """What the resolver, the reprocessor and the purger ask of the table beside rows."""
+
+    def __init__(
+        self,
+        client: Any,
+        table: str,
+        *,
+        now_ms: Callable[[], int],
+        pause: Callable[[int], None] = dynamo.back_off,
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._now_ms = now_ms
+        self._pause = pause
+        self._ahead_ms = 0
+
+    def clock_is_off(self, skew_s: int) -> bool:
+        """Tell whether one's own clock was off by over half the skew at the last answer.
+
+        DynamoDB's Date header has whole seconds, so a second more is allowed.
+        """
+        return not -skew_s * 500 <= self._ahead_ms <= skew_s * 500 + 1000
+
+    def due(self, group: str, shard: int, now_ms: int, limit: int) -> list[Due]:
+        """Return the rows of one index shard that are due, oldest first. Raises UpkeepError."""
+        found = self._ask(
+            self._client.query,
+            IndexName=INDEX,
+            KeyConditionExpression="open_shard = :shard AND due_at <= :now",
+            ExpressionAttributeValues={
+                ":shard": encode(index_key(group, shard)),
+                ":now": encode(now_ms),
+            },
+            Limit=limit,
+        )
+        return [Due(decode(each["due_at"]), decode(each["guid"])) for each in found["Items"]]
+
+    def scan(self, segment: int, segments: int, start: str | None) -> Page:
+        """Return one page of rows without their bytes and history; the project's own are left out.
+
+        Read consistently. Raises UpkeepError.
+        """
+        start_key = {} if start is None else {"ExclusiveStartKey": {"guid": encode(start)}}
+        found = self._ask(
+            self._client.scan,
+            ConsistentRead=True,
+            Segment=segment,
+            TotalSegments=segments,
+            ProjectionExpression=", ".join(f"#{name}" for name in _SWEPT),
+            ExpressionAttributeNames={f"#{name}": name for name in _SWEPT},
+            **start_key,
+        )
+        last = found.get("LastEvaluatedKey")
+        return Page(tuple(_rows(found["Items"])), None if last is None else decode(last["guid"]))
+
+    def delete_expired(self, guid: str, now_s: int) -> bool:
+        """Delete the row if it is DONE, past its stored time and not held; tell whether it was.
+
+        Raises UpkeepError. State and time stand in the delete's own condition.
+        """
+        request = {
+            "TableName": self._table,
+            "Key": {"guid": encode(guid)},
+            "ConditionExpression": "#state = :done AND expires_at <= :now"
+            " AND attribute_not_exists(#hold)",
+            "ExpressionAttributeNames": {"#state": "state", "#hold": "hold"},
+            "ExpressionAttributeValues": {":done": encode(State.DONE), ":now": encode(now_s)},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        match dynamo.call(self._client.delete_item, request, self._pause):
+            case Applied():
+                return True
+            case Conflict():
+                return False
+            case NoAnswer("conflict without an item"):
+                return False  # It is gone already.
+            case Refused(reason) | NoAnswer(reason):
+                raise UpkeepError(reason)
+
+    def gate_opens_at(self) -> int | None:
+        """Return when the next probe of the core is due; None while the gate is open.
+
+        Raises UpkeepError.
+        """
+        found = self._ask(
+            self._client.get_item, Key={"guid": encode(_GATE)}, ConsistentRead=True
+        ).get("Item")
+        return None if found is None else int(decode(found["probe_at"]))
+
+    def take_probe(self, probe_at: int, next_at: int) -> bool:
+        """Take the turn that is due at `probe_at`, for one caller alone; tell whether it was."""
+        return self._put_own(
+            {"guid": _GATE, "probe_at": next_at}, "probe_at = :was", {":was": encode(probe_at)}
+        )
+
+    def close_gate(self, next_at: int) -> bool:
+        """Close the gate, unless it is closed; tell whether this call closed it."""
+        return self._put_own({"guid": _GATE, "probe_at": next_at}, "attribute_not_exists(guid)", {})
+
+    def open_gate(self) -> None:
+        """Open the gate: the core answers. Raises UpkeepError."""
+        self._ask(self._client.delete_item, Key={"guid": encode(_GATE)})
+
+    def cursor(self, segment: int, segments: int) -> str | None:
+        """Return where the purge of the segment goes on; None from its beginning."""
+        key = {"guid": encode(f"{_CURSOR}#{segments}#{segment}")}
+        found = self._ask(self._client.get_item, Key=key, ConsistentRead=True).get("Item")
+        return None if found is None else str(decode(found["next_key"]))
+
+    def keep_cursor(self, segment: int, segments: int, next_key: str | None) -> None:
+        """Remember where the purge of the segment goes on. Raises UpkeepError."""
+        key = f"{_CURSOR}#{segments}#{segment}"
+        if next_key is None:
+            self._ask(self._client.delete_item, Key={"guid": encode(key)})
+        else:
+            self._ask(
+                self._client.put_item, Item={"guid": encode(key), "next_key": encode(next_key)}
+            )
+
+    def _compare_clocks(self, response: Mapping[str, Any]) -> None:
+        date_ms = _date_ms(response)
+        if date_ms is not None:
+            self._ahead_ms = self._now_ms() - date_ms
+
+    def _put_own(self, item: Mapping[str, Any], condition: str, values: Mapping[str, Any]) -> bool:
+        request = {
+            "TableName": self._table,
+            "Item": {name: encode(value) for name, value in item.items()},
+            "ConditionExpression": condition,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        if values:
+            request["ExpressionAttributeValues"] = values
+        # Without an answer the turn counts as not had: one probe less, never one more.
+        return isinstance(dynamo.call(self._client.put_item, request, self._pause), Applied)
+
+    def _ask(self, operation: Callable[..., Mapping[str, Any]], **request: Any) -> Any:
+        match dynamo.call(operation, {"TableName": self._table, **request}, self._pause):
+            case Applied(response):
+                self._compare_clocks(response)
+                return response
+            case Conflict():
+                raise UpkeepError("a request without a condition cannot conflict")
+            case Refused(reason) | NoAnswer(reason):
+                raise UpkeepError(reason)
+
+
+def _date_ms(response: Mapping[str, Any]) -> int | None:
+    """Return the service's own time of its answer, epoch ms; None if it did not say."""
+    text = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    try:
+        return None if text is None else int(parsedate_to_datetime(text).timestamp() * 1000)
+    except (TypeError, ValueError):
+        return None
+
+
+def _rows(items: list[Mapping[str, Any]]) -> Iterator[Row]:
+    for item in items:
+        if not decode(item["guid"]).startswith(OWN):
+            yield from_item(item)

@@ -1,0 +1,164 @@
+"""Each function may do only what it does, and nothing has a role that does not need it."""
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+import pytest
+
+from relayhub.upkeep import OWN, Upkeep
+from tests.unit.template_kit import (
+    FUNCTIONS,
+    actions,
+    log_group_of,
+    of_type,
+    properties,
+    resources,
+    role_of,
+    statements,
+)
+
+ROLES: Final = of_type("AWS::IAM::Role")
+
+# Actions for which the service knows no resource, or that Lambda needs on every one in a VPC.
+ON_ANY_RESOURCE: Final = {
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+}
+# What each function may do, on which resource, on which of the table's keys. Only the purger scans
+# and deletes rows; the reprocessor makes and deletes the gate, the project's own row, alone.
+Grant = tuple[set[str], Any, Any]
+LEDGER: Final = {"Fn::GetAtt": ["LedgerTable", "Arn"]}
+OPEN_ROWS: Final = {"Fn::Sub": "${LedgerTable.Arn}/index/open"}
+HINTS: Final = {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
+HINT_REJECTS: Final = {"Fn::GetAtt": ["HintRejectsQueue", "Arn"]}
+ANSWERS: Final = {"Fn::Sub": "${AnswersBucket.Arn}/*"}
+GATE: Final = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["!gate"]}}
+CURSORS: Final = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["!purge#*"]}}
+SECRET: Final[Grant] = ({"secretsmanager:GetSecretValue"}, {"Ref": "CoreSecretArn"}, None)
+ALLOWED: Final[dict[str, list[Grant]]] = {
+    "RelayFunction": [
+        ({"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}, LEDGER, None),
+        ({"sqs:SendMessage"}, HINTS, None),
+        ({"s3:GetObject", "s3:PutObject"}, ANSWERS, None),
+        SECRET,
+    ],
+    "ResolverFunction": [
+        ({"dynamodb:GetItem", "dynamodb:UpdateItem"}, LEDGER, None),
+        ({"dynamodb:Query"}, OPEN_ROWS, None),
+        ({"sqs:SendMessage"}, HINTS, None),
+        ({"s3:PutObject"}, ANSWERS, None),
+        SECRET,
+    ],
+    "ReprocessorFunction": [
+        ({"dynamodb:GetItem", "dynamodb:UpdateItem"}, LEDGER, None),
+        ({"dynamodb:DeleteItem", "dynamodb:PutItem"}, LEDGER, GATE),
+        ({"dynamodb:Query"}, OPEN_ROWS, None),
+        (
+            {
+                "sqs:DeleteMessage",
+                "sqs:GetQueueAttributes",
+                "sqs:ReceiveMessage",
+                "sqs:SendMessage",
+            },
+            HINTS,
+            None,
+        ),
+        ({"sqs:SendMessage"}, HINT_REJECTS, None),
+        ({"s3:PutObject"}, ANSWERS, None),
+        SECRET,
+    ],
+    "PurgerFunction": [
+        ({"dynamodb:DeleteItem", "dynamodb:Scan", "dynamodb:UpdateItem"}, LEDGER, None),
+        ({"dynamodb:GetItem", "dynamodb:PutItem"}, LEDGER, CURSORS),
+    ],
+}
+
+
+class _Recorder:
+    """A client that does nothing and keeps the keys that it was asked for."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self._keys = keys
+
+    def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
+        """Return the operation, whatever it is."""
+        return self._record
+
+    def _record(self, **request: Any) -> dict[str, Any]:
+        self._keys.append(str((request.get("Key") or request["Item"])["guid"]["S"]))
+        return {}
+
+
+def test_every_function_has_a_role_and_a_log_group_of_its_own() -> None:
+    """No function shares a role or a log group; beside them only the scheduler has a role."""
+    assert sorted([*map(role_of, FUNCTIONS), "SchedulerRole"]) == sorted(ROLES)
+    assert len(set(map(log_group_of, FUNCTIONS))) == len(FUNCTIONS)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_role_allows_exactly_what_its_function_does(function: str) -> None:
+    """Beside the list, a role has its own log group and what knows no resource; nothing else."""
+    group = {"Fn::GetAtt": [log_group_of(function), "Arn"]}
+    logs: Grant = ({"logs:CreateLogStream", "logs:PutLogEvents"}, group, None)
+    particular = [
+        (actions(each), each["Resource"], each.get("Condition"))
+        for each in statements(role_of(function))
+        if each["Resource"] != "*"
+    ]
+    expected = [*ALLOWED[function], logs]
+    assert [each for each in particular if each not in expected] == []
+    assert [each for each in expected if each not in particular] == []
+
+
+def test_the_keys_that_a_role_is_bound_to_are_the_projects_own() -> None:
+    """The gate and the cursors, as the code spells them, and no GUID's row."""
+    (gate,) = GATE["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]
+    (cursors,) = CURSORS["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    asked: list[str] = []
+    upkeep = Upkeep(_Recorder(asked), "table", now_ms=lambda: 0)
+    upkeep.close_gate(1)
+    upkeep.open_gate()
+    upkeep.keep_cursor(1, 4, "next")
+    upkeep.cursor(1, 4)
+    assert asked[:2] == [gate, gate]
+    assert all(fnmatchcase(key, cursors) for key in asked[2:])
+    assert len(asked) == 4
+    assert gate[0] == cursors[0] == OWN
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_star_stands_only_where_no_resource_can(role: str) -> None:
+    """No action has a star, and a star as the resource comes with listed actions only."""
+    for statement in statements(role):
+        assert statement["Effect"] == "Allow"
+        assert not any("*" in action for action in actions(statement))
+        if "*" in resources(statement):
+            assert actions(statement) <= ON_ANY_RESOURCE
+
+
+@pytest.mark.parametrize("role", [role_of(each) for each in FUNCTIONS])
+def test_a_role_is_for_lambda_alone_and_takes_no_policy_from_elsewhere(role: str) -> None:
+    """Only the service assumes the role, and all that it allows is written in the template."""
+    (trust,) = properties(role)["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+    assert trust["Action"] == "sts:AssumeRole"
+    assert "ManagedPolicyArns" not in properties(role)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_what_a_role_has_for_an_option_depends_on_that_option(function: str) -> None:
+    """Without a secret or a VPC a role does not name them; the purger never asks the core."""
+    document = properties(role_of(function))["Policies"][0]["PolicyDocument"]
+    optional = {
+        each["Fn::If"][0]: each["Fn::If"][2] for each in document["Statement"] if "Fn::If" in each
+    }
+    nothing = {"Ref": "AWS::NoValue"}
+    assert optional.pop("HasVpc") == nothing
+    assert optional == ({} if function == "PurgerFunction" else {"HasCoreSecret": nothing})
