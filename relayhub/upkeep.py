@@ -22,6 +22,7 @@ from relayhub.states import State
 OWN: Final = "!"  # The first character of the project's own keys; no GUID begins with it.
 _GATE: Final = "!gate"
 _CURSOR: Final = "!purge"
+FINISHED: Final = ""  # The cursor of a segment that is through, while others are not.
 # What the purger judges a row by, and what fences its writes.
 _SWEPT: Final = (
     *("guid", "state", "channel", "accepted_at", "updated_at", "claim_id", "attempt", "code"),
@@ -154,20 +155,21 @@ class Upkeep:
         self._ask(self._client.delete_item, Key={"guid": encode(_GATE)})
 
     def cursor(self, segment: int, segments: int) -> str | None:
-        """Return where the purge of the segment goes on; None from its beginning."""
-        key = {"guid": encode(f"{_CURSOR}#{segments}#{segment}")}
-        found = self._ask(self._client.get_item, Key=key, ConsistentRead=True).get("Item")
+        """Return where the purge of the segment goes on: None from its beginning, or FINISHED."""
+        found = self._ask(
+            self._client.get_item, Key=_cursor_key(segment, segments), ConsistentRead=True
+        ).get("Item")
         return None if found is None else str(decode(found["next_key"]))
 
-    def keep_cursor(self, segment: int, segments: int, next_key: str | None) -> None:
-        """Remember where the purge of the segment goes on. Raises UpkeepError."""
-        key = f"{_CURSOR}#{segments}#{segment}"
-        if next_key is None:
-            self._ask(self._client.delete_item, Key={"guid": encode(key)})
-        else:
-            self._ask(
-                self._client.put_item, Item={"guid": encode(key), "next_key": encode(next_key)}
-            )
+    def keep_cursor(self, segment: int, segments: int, next_key: str) -> None:
+        """Remember where the purge of the segment goes on, or FINISHED. Raises UpkeepError."""
+        item = {**_cursor_key(segment, segments), "next_key": encode(next_key)}
+        self._ask(self._client.put_item, Item=item)
+
+    def forget_cursors(self, segments: int) -> None:
+        """Let the next purge begin anew: every segment is finished. Raises UpkeepError."""
+        for segment in range(segments):
+            self._ask(self._client.delete_item, Key=_cursor_key(segment, segments))
 
     def _compare_clocks(self, response: Mapping[str, Any]) -> None:
         date_ms = _date_ms(response)
@@ -195,6 +197,10 @@ class Upkeep:
                 raise UpkeepError("a request without a condition cannot conflict")
             case Refused(reason) | NoAnswer(reason):
                 raise UpkeepError(reason)
+
+
+def _cursor_key(segment: int, segments: int) -> dict[str, Any]:
+    return {"guid": encode(f"{_CURSOR}#{segments}#{segment}")}
 
 
 def _date_ms(response: Mapping[str, Any]) -> int | None:

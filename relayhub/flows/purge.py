@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from relayhub.ledger import Stored
 from relayhub.row import Row, open_shard
 from relayhub.states import SCHEMA, Event, State
+from relayhub.upkeep import FINISHED
 
 if TYPE_CHECKING:
     from relayhub.hub import Hub
@@ -68,6 +69,8 @@ def run(
         ]
         for each in runs:
             report.add(each.result())
+    if report.complete and not dry_run:
+        hub.upkeep.forget_cursors(segments)
     return report
 
 
@@ -78,6 +81,8 @@ def _sweep(
     report = Report()
     segments = hub.settings.scan_segments
     start = None if dry_run else hub.upkeep.cursor(segment, segments)
+    if start == FINISHED:
+        return report
     while hub.now_ms() + _KEEP_BACK_MS <= dead_at_ms:
         page = hub.upkeep.scan(segment, segments, start)
         if hub.upkeep.clock_is_off(hub.settings.clock_skew_s):
@@ -89,7 +94,7 @@ def _sweep(
         on_page(len(page.rows))
         start = page.next_key
         if not dry_run:
-            hub.upkeep.keep_cursor(segment, segments, start)
+            hub.upkeep.keep_cursor(segment, segments, start or FINISHED)
         if start is None:
             return report
     report.complete = False

@@ -224,14 +224,13 @@ def sweep(hub: Hub, dead_at_ms: int) -> Swept:
 def _due_guids(hub: Hub, swept: Swept) -> list[str]:
     shards = hub.settings.read_shards
     first = int(hub.chance() * shards)
-    found = [
-        due
-        for group in (State.FAILED, PARKED)
-        for offset in range(shards)
-        for due in hub.upkeep.due(
-            group, (first + offset) % shards, hub.now_ms(), _SWEEP_ROWS_MAX // shards
-        )
-    ]
+    limit = max(1, _SWEEP_ROWS_MAX // shards)
+    found = []
+    for group in (State.FAILED, PARKED):
+        for offset in range(shards):
+            rows = hub.upkeep.due(group, (first + offset) % shards, hub.now_ms(), limit)
+            swept.complete = swept.complete and len(rows) < limit
+            found += rows
     swept.due = len(found)
     return [due.guid for due in sorted(found, key=lambda due: due.due_at)]
 
