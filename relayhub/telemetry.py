@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 logger: Final = Logger(log_uncaught_exceptions=False)
 metrics: Final = Metrics()
 
-# Metrics that an alarm hangs on, by the note that causes them.
-_COUNTED: Final = {
+# What somebody should look at, each with its metric.
+_WARNINGS: Final = {
     "contradiction": "Contradiction",
     "fenced": "FencedLateWriter",
     "late_answer": "LateAnswer",
@@ -56,10 +56,16 @@ def step(entry: Entry, row: Row) -> None:
 
 
 def note(what: str, **facts: Any) -> None:
-    """Log something that is worth a line but is no step: a refusal, a late writer, a fault."""
+    """Log something that is worth a line but is no step: an answer, a late writer, a fault."""
+    if what in _WARNINGS:
+        logger.warning(what, **facts)
+        _count(_WARNINGS[what], 1)
+        return
     logger.info(what, **facts)
-    if what in _COUNTED:
-        _count(_COUNTED[what], 1)
+    if what == "answered":
+        _count(f"Answer.{facts['code']}", 1)
+    elif what == "hint":
+        _count(f"Hint.{facts['taken']}", 1)
 
 
 def resolved(report: resolve.Report) -> None:
