@@ -85,7 +85,8 @@ def _no_route(event: Mapping[str, Any]) -> Reply:
         allowed = {1: "POST", 2: "GET", 3: "POST" if path[2:] == ["cancel"] else None}.get(
             len(path)
         )
-    if allowed is None:
+    method = _map(_map(event, "requestContext"), "http").get("method")
+    if allowed is None or method == allowed:
         return of_code(Code.E905, None, status=_NOT_FOUND, detail="There is no such path.")
     detail = f"This path takes {allowed} only."
     refused = of_code(Code.E905, None, status=_NOT_ALLOWED, detail=detail)

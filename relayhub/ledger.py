@@ -14,15 +14,17 @@ the flags that must stop a write stand in that write's own condition. No read co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from relayhub import dynamo
 from relayhub.dynamo import Applied, Conflict, NoAnswer, Refused
+from relayhub.expressions import Condition, absent, equals, update
 from relayhub.row import HISTORY_MAX, Entry, Row, encode, from_item, open_shard, to_item, with_entry
 from relayhub.states import SCHEMA, Event, State, target
 
 INDEX: Final = "open"
+_TRIES_MAX: Final = 5  # Each loss to a longer history brings the newer one.
 CHANNEL: Final = "relay"  # The actor that moves a row because its channel asked.
 
 
@@ -44,23 +46,6 @@ Outcome = Stored | Found | Refused | NoAnswer
 # Steps that only make a row wait: an inquiry that changed nothing would fill the history.
 _UNWRITTEN: Final = frozenset({Event.BACKED_OFF, Event.PROCESSING_SEEN})
 OnStep = Callable[[Entry, Row], None]
-
-
-@dataclass(frozen=True)
-class _Condition:
-    """One term of a write's condition: an attribute, a comparison, and what it is compared with."""
-
-    name: str
-    form: str
-    value: Any = None
-
-
-def _absent(name: str) -> _Condition:
-    return _Condition(name, "attribute_not_exists({name})")
-
-
-def _equals(name: str, value: Any) -> _Condition:
-    return _absent(name) if value is None else _Condition(name, "{name} = {value}", value)
 
 
 class Ledger:
@@ -114,22 +99,29 @@ class Ledger:
         `changes` are fields of the row; None removes one. Raises IllegalStepError, and writes
         nothing, if the table of steps has no such step.
         """
+        outcome = self._move(row, event, by, now_ms, changes)
+        for _ in range(_TRIES_MAX):
+            if not isinstance(outcome, Found) or not _only_history_grew(row, outcome.row):
+                break
+            found = outcome.row
+            row = replace(row, history=found.history, history_dropped=found.history_dropped)
+            outcome = self._move(row, event, by, now_ms, changes)
+        return outcome
+
+    def _move(
+        self, row: Row, event: Event, by: str, now_ms: int, changes: Mapping[str, Any]
+    ) -> Outcome:
         changed = replace(row, updated_at=now_ms, **changes)
         new, entry = self._stepped(changed, row.state, event, by)
-        conditions = (*_fence(row), *_guards(event, by, now_ms))
+        conditions = (*_fence(row), *_guards(event, by, now_ms), *_history_as_read(row, new, event))
         request = {
             "TableName": self._table,
             "Key": {"guid": encode(row.guid)},
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            **_update(row, new, conditions),
+            **update(row, new, conditions),
         }
         result = dynamo.call(self._client.update_item, request, self._pause)
-        outcome = self._outcome(result, new, row.state, entry)
-        if isinstance(outcome, Found) and _grew(row, outcome.row):
-            # Only the history got longer under a write that trims it: step from the new row.
-            fresh = replace(row, history=outcome.row.history)
-            return self.move(fresh, event, by, now_ms, **changes)
-        return outcome
+        return self._outcome(result, new, row.state, entry)
 
     def _stepped(self, row: Row, source: State | None, event: Event, by: str) -> tuple[Row, Entry]:
         state = target(event, source)
@@ -192,27 +184,41 @@ def _settled(row: Row) -> tuple[State, str | None, str | None]:
     return row.state, row.code, row.answer_sha256()
 
 
-def _grew(read: Row, found: Row) -> bool:
-    """Tell whether a write that replaces the whole history lost only to a longer one."""
-    return (
-        len(read.history) >= HISTORY_MAX
-        and (found.state, found.claim_id) == (read.state, read.claim_id)
-        and found.history != read.history
+def _only_history_grew(read: Row, found: Row) -> bool:
+    """Tell whether a write that names the history lost only to a line that another added."""
+    same = ("state", "claim_id", "hold", "parked", "cancel", "schema")
+    return (found.history, found.history_dropped) != (read.history, read.history_dropped) and all(
+        getattr(found, name) == getattr(read, name) for name in same
     )
 
 
-def _fence(row: Row) -> tuple[_Condition, ...]:
+def _fence(row: Row) -> tuple[Condition, ...]:
     """Return what every write after the claim demands: the row is there, and is the one read.
 
     Hold and parked are compared too: the index key that the write sets is made from them.
     """
     return (
-        _Condition("guid", "attribute_exists({name})"),
-        _equals("state", row.state),
-        _equals("claim_id", row.claim_id),
-        _equals("hold", row.hold),
-        _equals("parked", row.parked),
-        _Condition("schema", "{name} <= {value}", SCHEMA),
+        Condition("guid", "attribute_exists({name})"),
+        equals("state", row.state),
+        equals("claim_id", row.claim_id),
+        equals("hold", row.hold),
+        equals("parked", row.parked),
+        Condition("schema", "{name} <= {value}", SCHEMA),
+    )
+
+
+def _history_as_read(row: Row, new: Row, event: Event) -> tuple[Condition, ...]:
+    """Return what a write demands that replaces the history, or that stays in its state.
+
+    Without it, a retry of such a write whose reply was lost would be applied twice. The purger's
+    repairs are made from rows that were read without their history; twice they do no harm.
+    """
+    stays = new.state is row.state and event is not Event.REPAIRED
+    if new.history == row.history or not (stays or len(row.history) >= HISTORY_MAX):
+        return ()
+    return (
+        Condition("history", "size({name}) = {value}", len(row.history)),
+        equals("history_dropped", row.history_dropped or None),
     )
 
 
@@ -229,60 +235,10 @@ _STOPPED_BY: Final[Mapping[Event, tuple[str, ...]]] = {
 }
 
 
-def _guards(event: Event, by: str, now_ms: int) -> tuple[_Condition, ...]:
-    guards = [_absent(name) for name in _STOPPED_BY.get(event, ())]
+def _guards(event: Event, by: str, now_ms: int) -> tuple[Condition, ...]:
+    guards = [absent(name) for name in _STOPPED_BY.get(event, ())]
     if event is Event.CLAIMED:
-        guards.append(_Condition("valid_until", "{name} > {value}", now_ms))
+        guards.append(Condition("valid_until", "{name} > {value}", now_ms))
         if by != CHANNEL:
-            guards.append(_absent("parked"))
+            guards.append(absent("parked"))
     return tuple(guards)
-
-
-def _update(row: Row, new: Row, conditions: tuple[_Condition, ...]) -> dict[str, Any]:
-    """Return the expressions that make `new` of `row`, if the conditions hold."""
-    names: dict[str, str] = {}
-    values: dict[str, Any] = {}
-
-    def name_of(name: str) -> str:
-        names[f"#{name}"] = name
-        return f"#{name}"
-
-    def value_of(value: Any) -> str:
-        values[f":v{len(values)}"] = encode(value)
-        return f":v{len(values) - 1}"
-
-    sets, removes = [], []
-    for name in _changed(row, new):
-        value = getattr(new, name)
-        if value is None:
-            removes.append(name_of(name))
-        else:
-            sets.append(f"{name_of(name)} = {value_of(value)}")
-    if new.history != row.history:
-        history = name_of("history")
-        if len(row.history) < HISTORY_MAX:
-            # Appending keeps what others have written meanwhile.
-            there = f"if_not_exists({history}, {value_of([])})"
-            sets.append(f"{history} = list_append({there}, {value_of([new.history[-1]])})")
-        else:
-            sets.append(f"{history} = {value_of(new.history)}")
-            conditions += (_Condition("history", "size({name}) = {value}", len(row.history)),)
-    terms = [
-        each.form.format(
-            name=name_of(each.name),
-            value="" if each.value is None else value_of(each.value),
-        )
-        for each in conditions
-    ]
-    removal = f" REMOVE {', '.join(removes)}" if removes else ""
-    return {
-        "UpdateExpression": f"SET {', '.join(sets)}{removal}",
-        "ConditionExpression": " AND ".join(terms),
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
-    }
-
-
-def _changed(row: Row, new: Row) -> list[str]:
-    names = (each.name for each in fields(Row) if each.name != "history")
-    return [name for name in names if getattr(row, name) != getattr(new, name)]

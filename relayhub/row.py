@@ -10,6 +10,7 @@ import hashlib
 import zlib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
 from functools import cache
 from typing import Any, Final
 
@@ -118,7 +119,12 @@ def with_entry(row: Row, entry: Entry) -> tuple[tuple[Entry, ...], int]:
 
 _SERIALIZER: Final = TypeSerializer()
 _DESERIALIZER: Final = TypeDeserializer()
-_COERCE: Final = {"state": State, "delivery": Delivery, "why": Why, "hold": Hold}
+_COERCE: Final[Mapping[str, type[StrEnum]]] = {
+    "state": State,
+    "delivery": Delivery,
+    "why": Why,
+    "hold": Hold,
+}
 _ZIPPED: Final = "request_zip"  # The attribute that bears the body instead, where that is cheaper.
 
 
@@ -146,17 +152,28 @@ def to_item(row: Row) -> dict[str, Any]:
 
 
 def from_item(item: Mapping[str, Any]) -> Row:
-    """Return the row that the item holds."""
-    plain = {name: decode(value) for name, value in item.items()}
-    if _ZIPPED in plain:
-        plain["request"] = zlib.decompress(plain.pop(_ZIPPED))
-    values = {name: plain[name] for name in _defaults() if name in plain}
+    """Return the row that the item holds; what this version does not know is left out.
+
+    Raises ValueError for a word that no version up to this one can have written.
+    """
+    known = _defaults()
+    values = {name: decode(value) for name, value in item.items() if name in known}
+    if _ZIPPED in item:
+        values["request"] = zlib.decompress(decode(item[_ZIPPED]))
+    is_newer = values.get("schema", SCHEMA) > SCHEMA
     for name, kind in _COERCE.items():
         if values.get(name) is not None:
-            values[name] = kind(values[name])
+            values[name] = _word(kind, values[name], known[name], is_newer=is_newer)
     values["history"] = tuple(values.get("history", ()))
-    missing = [name for name, default in _defaults().items() if default is MISSING]
+    missing = [name for name, default in known.items() if default is MISSING]
     return Row(**{name: "" for name in missing if name not in values} | values)
+
+
+def _word(kind: type[StrEnum], value: str, default: Any, *, is_newer: bool) -> Any:
+    """Return the word; one of a newer version, whose rows are only ever left alone, is no fault."""
+    if is_newer and value not in set(kind):
+        return State.UNKNOWN if default is MISSING else default
+    return kind(value)
 
 
 def encode(value: Any) -> dict[str, Any]:

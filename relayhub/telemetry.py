@@ -5,6 +5,7 @@ Powertools' Logger adds the function, the request's id and the trace id.
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 logger: Final = Logger(log_uncaught_exceptions=False)
 metrics: Final = Metrics()
+_FRAMES: Final = 4  # So many of the innermost places of a fault are logged.
 
 # What somebody should look at, each with its metric.
 _WARNINGS: Final = {
@@ -33,6 +35,7 @@ _WARNINGS: Final = {
     "held": "Held",
     "hint_fault": "HintFault",
     "hint_rejected": "HintRejected",
+    "not_ready": "NotReady",
     "row_fault": "RowFault",
     "undecided": "Undecided",
 }
@@ -66,6 +69,14 @@ def note(what: str, **facts: Any) -> None:
         _count(f"Answer.{facts['code']}", 1)
     elif what == "hint":
         _count(f"Hint.{facts['taken']}", 1)
+
+
+def fault(error: Exception) -> None:
+    """Log a fault by its kind and place; its text may quote what it was about."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    places = [f"{frame.name}:{frame.lineno}" for frame in frames]
+    logger.error("fault", error=type(error).__name__, places=places)
+    _count("Fault", 1)
 
 
 def resolved(report: resolve.Report) -> None:

@@ -18,7 +18,7 @@ from relayhub.message import (
 )
 from relayhub.replies import Reply, of_code
 from relayhub.states import Code
-from relayhub.telemetry import logger, metrics
+from relayhub.telemetry import fault, logger, metrics
 
 hub = build()
 
@@ -40,7 +40,7 @@ def answer(hub: Hub, event: dict[str, Any], dead_at_ms: int) -> Reply:
     except MalformedError as error:
         reply = of_code(Code.E905, None, status=error.status, detail=str(error))
     except Exception as error:  # noqa: BLE001 - the edge: the request may have left, so E901
-        logger.exception("fault", error=type(error).__name__)
+        fault(error)
         reply = of_code(Code.E901, None)
     hub.note("answered", code=reply.code, status=reply.status, elapsed_ms=hub.now_ms() - started_ms)
     return reply

@@ -8,6 +8,7 @@ tells what the row says.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -132,6 +133,11 @@ def _contradicts(hub: Hub, row: Row, mine: Row, answer: Answer) -> bool:
     return row.code != answer.code or (is_executed and row.claim_id != mine.claim_id)
 
 
+def _is_another_answer(row: Row, answer: Answer) -> bool:
+    """Tell whether the core's two answers differ in their bytes, though not in their code."""
+    return row.has_answer() and row.answer_sha256() != hashlib.sha256(answer.body).hexdigest()
+
+
 def _fenced(hub: Hub, found: Row, mine: Row, answer: Answer, by: str) -> Settled:
     """Write a late answer down on a row that is not ours any more; hold it if they contradict."""
     facts = {"guid": mine.guid, "attempt": mine.attempt, "code": answer.code}
@@ -148,7 +154,7 @@ def _fenced(hub: Hub, found: Row, mine: Row, answer: Answer, by: str) -> Settled
             outcome = hub.ledger.move(row, Event.FENCED, who, hub.now_ms())
         match outcome:
             case Stored(now):
-                if now.hold:
+                if now.hold or _is_another_answer(now, answer):
                     hub.note("contradiction", state=row.state, **facts)
                 return Settled(now, None, stored=True)
             case Found(again):
@@ -190,6 +196,7 @@ def _not_sent(hub: Hub, row: Row, reason: str, by: str) -> Settled:
                 return Settled(failed, None, stored=True)
             case Found(found):
                 if found.claim_id != mine.claim_id or not _may_say_not_sent(found):
+                    hub.note("fenced", guid=mine.guid, attempt=mine.attempt, state=found.state)
                     return Settled(found, None, stored=True)
                 row = found
             case Refused(why) | NoAnswer(why):
@@ -216,6 +223,7 @@ def _doubted(hub: Hub, row: Row, reason: str, by: str, *, aborted: bool) -> Sett
                 return Settled(unknown, None, stored=True)
             case Found(found):
                 if found.claim_id != mine.claim_id or found.state is not State.SENT:
+                    hub.note("fenced", guid=mine.guid, attempt=mine.attempt, state=found.state)
                     return Settled(found, None, stored=True)
                 row = found
             case Refused(why) | NoAnswer(why):

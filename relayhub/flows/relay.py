@@ -41,25 +41,32 @@ def submit(hub: Hub, request: Submission, dead_at_ms: int) -> Reply:
     """
     fault = _why_not_ready(hub, dead_at_ms)
     if fault:
-        return _refuse(hub, request.guid, fault)
+        return _refuse(hub, request.guid, fault, what="not_ready")
     if is_too_old(hub, request.guid):
-        return resume(hub, request, dead_at_ms) or of_code(Code.E907, request.guid)
+        answer = resume(hub, request, dead_at_ms, may_claim=True)
+        return answer or of_code(Code.E907, request.guid)
     ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms)
     row = _new_row(hub, request, ticket)
     return _after_claim(hub, request, ticket, hub.ledger.create(row, Event.CLAIMED, CHANNEL))
 
 
-def resume(hub: Hub, request: Submission, dead_at_ms: int) -> Reply | None:
-    """Answer a request that is over from its row; None if it has none. Never claims a new GUID."""
+def resume(
+    hub: Hub, request: Submission, dead_at_ms: int, *, may_claim: bool = False
+) -> Reply | None:
+    """Answer a request from its row, read first; None if it has none. Never claims a new GUID.
+
+    This is for what is over by its own word, and so must not be sent by it, and for a GUID that is
+    older than the ledger's memory.
+    """
     fault = _why_not_ready(hub, dead_at_ms)
     if fault:
-        return _refuse(hub, request.guid, fault)
+        return _refuse(hub, request.guid, fault, what="not_ready")
     match hub.ledger.read(request.guid):
         case None:
             return None
         case Row() as row:
             ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms)
-            return _answer_existing(hub, request, ticket, row)
+            return _answer_existing(hub, request, ticket, row, may_claim=may_claim)
         case Refused(reason) | NoAnswer(reason):
             return _refuse(hub, request.guid, reason)
 
@@ -88,8 +95,8 @@ def _why_not_ready(hub: Hub, dead_at_ms: int) -> str | None:
     return None
 
 
-def _refuse(hub: Hub, guid: str, reason: str) -> Reply:
-    hub.note("ledger_refused", guid=guid, reason=reason)
+def _refuse(hub: Hub, guid: str, reason: str, *, what: str = "ledger_refused") -> Reply:
+    hub.note(what, guid=guid, reason=reason)
     return of_code(Code.E906, guid)
 
 
@@ -172,7 +179,9 @@ def _fetch(hub: Hub, row: Row) -> bytes:
     return hub.store.get(row.response_object or {})
 
 
-def _answer_existing(hub: Hub, request: Submission, ticket: Ticket, row: Row) -> Reply:
+def _answer_existing(
+    hub: Hub, request: Submission, ticket: Ticket, row: Row, *, may_claim: bool = True
+) -> Reply:
     """Answer a GUID that has a row: what the row says, unless it may be claimed again."""
     if row.schema > SCHEMA:
         return of_code(Code.E903, row.guid)
@@ -184,7 +193,7 @@ def _answer_existing(hub: Hub, request: Submission, ticket: Ticket, row: Row) ->
     if row.cancel or (row.valid_until or 0) <= hub.now_ms():
         event = Event.CANCELLED if row.cancel else Event.EXPIRED
         return _told_by(hub, row, end_unexecuted(hub, row, event, CHANNEL))
-    return _claim_again(hub, ticket, row)
+    return _claim_again(hub, ticket, row) if may_claim else _replay(hub, row)
 
 
 def _is_same_request(row: Row, request: Submission) -> bool:
@@ -221,7 +230,8 @@ def _claim_again(hub: Hub, ticket: Ticket, row: Row) -> Reply:
         stopped = _asked_first(hub, row, ticket)
         if stopped is not None:
             return stopped
-    fresh = Ticket(ticket.claim_id, hub.now_ms(), ticket.dead_at)
+    # An id of its own: the one of the put may stand in the row's past, if its reply was lost.
+    fresh = Ticket(hub.new_id(), hub.now_ms(), ticket.dead_at)
     outcome = hub.ledger.move(
         *(row, Event.CLAIMED, CHANNEL, fresh.sent_at),
         parked=None,
@@ -246,12 +256,19 @@ def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
     if row.core != hub.settings.core_name:
         return of_row(row, hub.settings.definite_codes, hub.now_ms())
     finding = hub.core.ask(row.guid, inquiry_id=hub.new_id(), within_s=_INQUIRY_S_MAX)
-    if finding.verdict is Verdict.NOT_FOUND:
-        return None
-    if finding.verdict is not Verdict.PROCESSED or finding.answer is None:
-        hub.note("resend_undecided", guid=row.guid, reason=finding.reason)
-        return of_row(row, hub.settings.definite_codes, hub.now_ms())
-    outcome = settle_by_inquiry(hub, row, finding, CHANNEL, ticket.dead_at)
-    if outcome is None:
-        return of_core(finding.answer, row, replayed=False)
-    return _told_by(hub, row, outcome)
+    match finding.verdict:
+        case Verdict.NOT_FOUND:
+            return None
+        case Verdict.PROCESSED if finding.answer is not None:
+            outcome = settle_by_inquiry(hub, row, finding, CHANNEL, ticket.dead_at)
+            if isinstance(outcome, Stored | Found):
+                return _replay(hub, outcome.row)
+            # Not stored, but known: whoever asks the core next finds it again.
+            return of_core(finding.answer, row, replayed=False)
+        case Verdict.PROCESSING:
+            # The row says "not executed", and the core is at it: never told as the row says.
+            hub.note("core_longest_wrong", guid=row.guid)
+            return of_row(row, hub.settings.definite_codes, hub.now_ms(), code=Code.E901)
+        case _:
+            hub.note("resend_undecided", guid=row.guid, reason=finding.reason)
+            return of_row(row, hub.settings.definite_codes, hub.now_ms())

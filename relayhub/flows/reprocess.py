@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from relayhub.credentials import CredentialsError
 from relayhub.flows import attempt
@@ -114,14 +114,25 @@ def _ask_claim_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
         return Taken.WAITS
     finding = hub.core.ask(row.guid, inquiry_id=hub.new_id(), within_s=INQUIRY_S_MAX)
     _mind_the_gate(hub, gate, finding)
+    return _act_on(hub, row, finding, dead_at_ms)
+
+
+def _act_on(hub: Hub, row: Row, finding: Finding, dead_at_ms: int) -> Taken:
     match finding.verdict:
         case Verdict.PROCESSED:
-            return _processed(hub, row, finding, dead_at_ms)
+            outcome = settle_by_inquiry(hub, row, finding, BY, dead_at_ms)
+            return Taken.ENDED if isinstance(outcome, Stored) else Taken.WAITS
         case Verdict.NOT_FOUND:
             return _claim_and_send(hub, row, dead_at_ms)
-        case _:
-            hub.note("undecided", guid=row.guid, reason=finding.reason or finding.verdict)
+        case Verdict.PROCESSING:
+            # The row says "not executed", and the core is at it: CORE_LONGEST_S is wrong.
+            hub.note("core_longest_wrong", guid=row.guid)
             return Taken.WAITS
+        case Verdict.UNDECIDED:
+            hub.note("undecided", guid=row.guid, reason=finding.reason)
+            return Taken.WAITS
+        case _:
+            assert_never(finding.verdict)
 
 
 @dataclass(frozen=True)
@@ -158,12 +169,6 @@ def _mind_the_gate(hub: Hub, gate: Gate, finding: Finding) -> None:
             hub.note("gate_unknown", reason=str(error))
         else:
             hub.note("gate_opened")
-
-
-def _processed(hub: Hub, row: Row, finding: Finding, dead_at_ms: int) -> Taken:
-    """End a row that the core has an answer for after all."""
-    outcome = settle_by_inquiry(hub, row, finding, BY, dead_at_ms)
-    return Taken.ENDED if isinstance(outcome, Stored) else Taken.WAITS
 
 
 def _claim_and_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:

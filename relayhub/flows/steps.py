@@ -85,7 +85,7 @@ def failed_due_at(hub: Hub, row: Row) -> int:
     over_at = row.valid_until or 0
     if not hub_sends(row):
         return over_at
-    longest = min(_FAILED_DUE_LONGEST_MS, _FAILED_DUE_FIRST_MS * 2 ** min(row.attempt, 16))
+    longest = min(_FAILED_DUE_LONGEST_MS, _FAILED_DUE_FIRST_MS * 2 ** min(row.attempt - 1, 16))
     return min(over_at, hub.now_ms() + 1000 + int(longest * hub.chance()))
 
 
