@@ -1,0 +1,106 @@
+"""HTTP API events: who calls, for what, with which bytes; and the reply as the gateway takes it."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from relayhub.http_event import STATUS, SUBMIT, Call, read_call, to_response
+from relayhub.message import MalformedError
+from relayhub.replies import Reply
+from tests.world import get_event, post_event
+
+
+def call_of(event: dict[str, Any], claim: str = "sub") -> Call:
+    """Return the call, which must be one."""
+    call = read_call(event, claim)
+    assert isinstance(call, Call)
+    return call
+
+
+def test_a_post_is_its_bytes() -> None:
+    """base64 brings every byte; that is no text."""
+    body = bytes(range(256))
+    call = call_of(post_event("G-1", body))
+    assert (call.route, call.identity) == (SUBMIT, "atm")
+    assert (call.body, call.is_text) == (body, False)
+    assert call.headers["idempotency-key"] == "G-1"
+
+
+def test_a_text_is_utf_8_again() -> None:
+    """As it left the channel, if it was that."""
+    call = call_of(post_event("G-1", "取引".encode(), is_text=True))
+    assert (call.body, call.is_text) == ("取引".encode(), True)
+
+
+def test_header_names_are_in_lower_case() -> None:
+    """However the gateway spells them."""
+    event = post_event("G-1", headers={"X-Operation": "transfer"})
+    assert call_of(event).headers["x-operation"] == "transfer"
+
+
+def test_a_get_has_its_guid() -> None:
+    """From the path."""
+    call = call_of(get_event("G-1"))
+    assert (call.route, call.guid, call.body) == (STATUS, "G-1", b"")
+
+
+@pytest.mark.parametrize(
+    ("user", "identity"),
+    [
+        ("AIDA1", "AIDA1"),
+        ("AROA1:session", "AROA1"),
+        ("AROA1:a:b", "AROA1"),
+    ],
+)
+def test_a_session_is_no_part_of_the_channel(user: str, identity: str) -> None:
+    """IAM: userId up to the colon."""
+    event = post_event()
+    event["requestContext"] = {"authorizer": {"iam": {"userId": user}}}
+    assert call_of(event).identity == identity
+
+
+def test_a_session_alone_is_nobody() -> None:
+    """An empty name before the colon would be one channel for all."""
+    event = post_event()
+    event["requestContext"] = {"authorizer": {"iam": {"userId": ":session"}}}
+    found = read_call(event, "sub")
+    assert isinstance(found, Reply)
+    assert found.status == 403
+
+
+@pytest.mark.parametrize("claim", ["sub", "client_id"])
+def test_a_tokens_claim_is_the_channel(claim: str) -> None:
+    """Whole, colons included."""
+    event = post_event()
+    claims = {"sub": "a:1", "client_id": "b:2"}
+    event["requestContext"] = {"authorizer": {"jwt": {"claims": claims}}}
+    assert call_of(event, claim).identity == claims[claim]
+
+
+@pytest.mark.parametrize("body", ["%%%", "AA", "AAA", "QUJ D", "ÄÄÄÄ"])
+def test_what_is_not_base64_did_not_arrive(body: str) -> None:
+    """Never decoded halfway."""
+    with pytest.raises(MalformedError, match="did not arrive whole"):
+        read_call({**post_event(), "body": body}, "sub")
+
+
+@pytest.mark.parametrize("event", [{"headers": None}, {"pathParameters": []}, {"body": None}])
+def test_an_event_with_holes_is_still_a_call(event: dict[str, Any]) -> None:
+    """What is missing is empty."""
+    call = call_of({**post_event(), **event})
+    assert call.identity == "atm"
+
+
+def test_a_reply_goes_in_base64_whatever_it_is() -> None:
+    """Text too: no gateway re-codes what it does not read."""
+    body = bytes(range(256))
+    response = to_response(Reply(201, "text/plain", body, "0000", {"Attempt": "1"}))
+    assert response == {
+        "statusCode": 201,
+        "headers": {"Content-Type": "text/plain", "Attempt": "1"},
+        "body": base64.b64encode(body).decode(),
+        "isBase64Encoded": True,
+    }
