@@ -101,8 +101,9 @@ class NaiveFront:
         self._lock = threading.Lock()
 
     def cancel(self, guid: str) -> Reply | None:
-        """Say that it knows no cancel."""
+        """Answer nothing: it knows no cancel."""
         del guid
+        return None
 
     def settle(self) -> str:
         """Say that nobody looks after what it left."""

@@ -128,6 +128,7 @@ def _environment(emulator: Emulator, state: Path) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "HOME": str(state),
+        "TMPDIR": str(state),
         "AWS_ENDPOINT_URL": emulator.endpoint,
         "AWS_DEFAULT_REGION": REGION,
         "SAM_CLI_TELEMETRY": "0",

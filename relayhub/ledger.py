@@ -175,9 +175,11 @@ def _is_ours(found: Row, new: Row, source: State | None, entry: Entry) -> bool:
         return False
     if entry["event"] == Event.CLAIMED:
         return found.state is State.SENT
-    if entry in found.history:
+    if entry in found.history and found.channel == new.channel:
         return True
-    return new.state is not source and _settled(found) == _settled(new)
+    # Without a claim of its own a first write is known by its line in the history alone.
+    is_move = source is not None and new.state is not source
+    return is_move and _settled(found) == _settled(new)
 
 
 def _settled(row: Row) -> tuple[State, str | None, str | None]:

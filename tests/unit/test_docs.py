@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from relayhub.http_event import read_call
-from relayhub.message import MalformedError, MessageRules, read_submission
-from relayhub.replies import Reply, of_row
-from relayhub.row import Row
+from local.demo_story import STORY
+from relayhub.row import HELD, PARKED, Row
 from relayhub.settings import Settings, load
-from relayhub.states import STEPS, TOLD, Code, DefiniteCodes, Delivery, State, Step, Told
+from relayhub.states import STEPS, State, Step
 from tools import docs
 
 ROOT: Final = docs.ROOT
 PAGES: Final = ("README.md", "CHANGELOG.md", *(f"docs/{each.name}" for each in ROOT.glob("docs/*")))
-FIRST_LINE: Final = "**No `code` in the answer (a gateway's 5xx, a dead function, even a bare 200)"
 # Variables that libraries read, not our settings.
 NOT_SETTINGS: Final = {
     "NOT_FOUND",
@@ -31,7 +28,6 @@ NOT_SETTINGS: Final = {
     "RES_OPTIONS",
     "SO_LINGER",
 }
-NEEDED: Final = {each.name.upper(): "http://core.example" for each in fields(Settings) if each.default is MISSING}
 
 
 def text_of(page: str) -> str:
@@ -189,77 +185,28 @@ def test_the_row_that_the_architecture_describes_has_every_field() -> None:
     assert named - {"request_zip"} == {each.name for each in fields(Row)}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/channel-guide.md"])
-def test_the_first_line_for_channels_says_what_no_code_means(page: str) -> None:
-    """The line that keeps a channel from paying twice stands above the table of codes."""
-    text = text_of(page)
-    line = text.index(FIRST_LINE)
-    assert "means E901" in text[line : line + 120]
-    assert line < text.index("<!-- codes:")
+@pytest.mark.parametrize("group", [*(s for s in State if s is not State.DONE), PARKED, HELD])
+def test_every_group_of_the_index_is_described(group: str) -> None:
+    """A reader of the architecture finds who reads a group."""
+    section = text_of("docs/architecture.md").partition("## The index")[2].partition("\n## ")[0]
+    cells = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    assert sum(f"`{group}`" in cell for cell in cells) == 1
 
 
-@pytest.mark.parametrize("code", Code)
-def test_every_code_of_the_hub_stands_in_the_table(code: Code) -> None:
-    """A channel developer finds each code that the hub may answer."""
-    assert f"| `{code}` |" in docs.code_table()
-
-
-def example(told: Told) -> Reply:
-    """Return the hub's own document for a row that bears the code."""
-    delivery = Delivery.DEFERRED if told.status == 202 else Delivery.INTERACTIVE
-    row = Row("G-1", State.SENT, "atm", 0, 0, delivery=delivery, dead_at=9_000)
-    return of_row(row, DefiniteCodes(), 0, code=told.label)
-
-
-@pytest.mark.parametrize(
-    "told", [each for each in TOLD if each.status], ids=lambda each: f"{each.label}-{each.status}"
-)
-def test_the_table_says_with_which_status_and_wait_a_code_comes(told: Told) -> None:
-    """The HTTP column agrees with the reply that the hub makes, Retry-After included."""
-    reply = example(told)
-    cell = docs.http_cell(told)
-    assert str(reply.status) in cell
-    assert ("Retry-After" in reply.headers) is ("Retry-After" in cell)
-
-
-def event(route: str, path: str, user: str = "AIDA:session") -> dict[str, Any]:
-    """Return an HTTP API event."""
-    caller = {"authorizer": {"iam": {"userId": user}}}
-    return {"routeKey": route, "rawPath": path, "requestContext": caller}
-
-
-def test_the_table_names_every_status_of_e905() -> None:
-    """Whatever refuses a request before anything is recorded has its status in the table."""
-    calls = (
-        event("POST /transactions", "/transactions", user=""),
-        event("$default", "/elsewhere"),
-        event("$default", "/transactions"),
-    )
-    replies = [read_call(each, "sub") for each in calls]
-    statuses = {each.status for each in replies if isinstance(each, Reply)}
-    for body in (b"", b"too large"):
-        with pytest.raises(MalformedError) as refused:
-            read_submission(
-                headers={},
-                body=body,
-                is_text=False,
-                channel="atm",
-                rules=MessageRules(body_bytes_max=1),
-                now_ms=0,
-            )
-        statuses.add(refused.value.status)
-    (told,) = (each for each in TOLD if each.label == Code.E905)
-    assert docs.http_cell(told) == ", ".join(map(str, sorted(statuses)))
+def test_the_demo_that_the_readme_shows_is_the_demo_of_now() -> None:
+    """The last line that a newcomer compares with his own has the story's number of GUIDs."""
+    assert f"\ndemo: ok, {len(STORY)} GUIDs, 0 executed twice\n```" in text_of("README.md")
 
 
 @pytest.mark.parametrize(
     "each",
-    [each for each in fields(Settings) if each.name.upper() not in NEEDED],
+    [each for each in fields(Settings) if each.name.upper() not in docs.NEEDED],
     ids=lambda e: e.name,
 )
 def test_a_default_is_spelt_as_the_variable_would_be(each: Field[Any]) -> None:
     """Setting a variable to what the page calls its default changes nothing."""
-    assert load(NEEDED | {each.name.upper(): docs.spelt(each)}) == load(NEEDED)
+    set_to_default = {**docs.NEEDED, each.name.upper(): docs.spelt(each)}
+    assert load(set_to_default) == load(docs.NEEDED)
 
 
 def test_a_relation_names_the_least_value_that_would_do() -> None:

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import pytest
 
-from relayhub.flows.reprocess import INQUIRY_S_MAX
 from relayhub.hint_event import failures
+from relayhub.settings import INQUIRY_S_MAX
 from tests.unit.template_kit import (
     DAY_S,
     FUNCTIONS,
