@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from relayhub.flows.reprocess import Hint
 from relayhub.message import MalformedError, check_guid, strict_json
 from relayhub.strict_json import Number
+
+# 0 is an accepted request that was never claimed.
+_ATTEMPT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 def read_hint(body: str) -> Hint:
@@ -25,6 +29,6 @@ def failures(message_ids: list[str]) -> dict[str, Any]:
 def _attempt(value: object) -> int | None:
     if value is None:
         return None
-    if isinstance(value, Number) and value.text.isdigit() and int(value.text) > 0:
+    if isinstance(value, Number) and _ATTEMPT.fullmatch(value.text):
         return int(value.text)
-    raise MalformedError("A hint's attempt is a whole number from 1.")
+    raise MalformedError("A hint's attempt is a whole number of at most 9 digits.")

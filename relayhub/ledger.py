@@ -91,7 +91,7 @@ class Ledger:
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
         result = dynamo.call(self._client.put_item, request, self._pause)
-        return self._outcome(result, new, None, entry)
+        return self._outcome(result, new, entry)
 
     def move(self, row: Row, event: Event, by: str, now_ms: int, **changes: Any) -> Outcome:
         """Take one legal step from the row as it was read. One request.
@@ -121,7 +121,7 @@ class Ledger:
             **update(row, new, conditions),
         }
         result = dynamo.call(self._client.update_item, request, self._pause)
-        return self._outcome(result, new, row.state, entry)
+        return self._outcome(result, new, entry)
 
     def _stepped(self, row: Row, source: State | None, event: Event, by: str) -> tuple[Row, Entry]:
         state = target(event, source)
@@ -145,16 +145,14 @@ class Ledger:
             moved = replace(moved, history=history, history_dropped=dropped)
         return moved, plain
 
-    def _outcome(
-        self, result: dynamo.Result, new: Row, source: State | None, entry: Entry
-    ) -> Outcome:
+    def _outcome(self, result: dynamo.Result, new: Row, entry: Entry) -> Outcome:
         match result:
             case Applied():
                 self._on_step(entry, new)
                 return Stored(new)
             case Conflict(item):
                 found = from_item(item)
-                if _is_ours(found, new, source, entry):
+                if _is_ours(found, new, entry):
                     self._on_step(entry, found)
                     return Stored(found)
                 return Found(found)
@@ -166,7 +164,7 @@ def _natural(value: Any) -> Any:
     return value if isinstance(value, int) else str(value)
 
 
-def _is_ours(found: Row, new: Row, source: State | None, entry: Entry) -> bool:
+def _is_ours(found: Row, new: Row, entry: Entry) -> bool:
     """Tell whether the row that a retried write met is what that very write had made of it.
 
     A claim is ours only while it is SENT: whoever finds his claim moved on must not send.
@@ -177,9 +175,8 @@ def _is_ours(found: Row, new: Row, source: State | None, entry: Entry) -> bool:
         return found.state is State.SENT
     if entry in found.history and found.channel == new.channel:
         return True
-    # Without a claim of its own a first write is known by its line in the history alone.
-    is_move = source is not None and new.state is not source
-    return is_move and _settled(found) == _settled(new)
+    # The same answer under the same claim: whoever wrote it, it is what was to be written.
+    return entry["event"] == Event.ANSWERED and _settled(found) == _settled(new)
 
 
 def _settled(row: Row) -> tuple[State, str | None, str | None]:
@@ -188,7 +185,7 @@ def _settled(row: Row) -> tuple[State, str | None, str | None]:
 
 def _only_history_grew(read: Row, found: Row) -> bool:
     """Tell whether a write that names the history lost only to a line that another added."""
-    same = ("state", "claim_id", "hold", "parked", "cancel", "schema")
+    same = ("state", "claim_id", "hold", "parked", "processing_at", "cancel", "schema")
     return (found.history, found.history_dropped) != (read.history, read.history_dropped) and all(
         getattr(found, name) == getattr(read, name) for name in same
     )
@@ -197,7 +194,8 @@ def _only_history_grew(read: Row, found: Row) -> bool:
 def _fence(row: Row) -> tuple[Condition, ...]:
     """Return what every write after the claim demands: the row is there, and is the one read.
 
-    Hold and parked are compared too: the index key that the write sets is made from them.
+    Hold and parked are compared too: the index key that the write sets is made from them. So is
+    the last time the core was seen at it: whoever read the row before may believe too much.
     """
     return (
         Condition("guid", "attribute_exists({name})"),
@@ -205,6 +203,7 @@ def _fence(row: Row) -> tuple[Condition, ...]:
         equals("claim_id", row.claim_id),
         equals("hold", row.hold),
         equals("parked", row.parked),
+        equals("processing_at", row.processing_at),
         Condition("schema", "{name} <= {value}", SCHEMA),
     )
 

@@ -233,7 +233,7 @@ _STAYS: tuple[tuple[Event, tuple[State, ...], str, str], ...] = (
         "its next turn is later",
     ),
     (Event.NOT_FOUND_COUNTED, (_U,), "resolver", "a first NOT_FOUND that counts"),
-    (Event.PROCESSING_SEEN, (_U,), "resolver", "the core is still at it"),
+    (Event.PROCESSING_SEEN, (_U, _F), "resolver, relay, reprocessor", "the core is still at it"),
     (
         Event.PARKED,
         (_F,),

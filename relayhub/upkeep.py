@@ -17,7 +17,7 @@ from relayhub import dynamo
 from relayhub.dynamo import Applied, Conflict, NoAnswer, Refused
 from relayhub.ledger import INDEX
 from relayhub.row import Row, decode, encode, from_item, index_key
-from relayhub.states import State
+from relayhub.states import SCHEMA, State
 
 OWN: Final = "!"  # The first character of the project's own keys; no GUID begins with it.
 _GATE: Final = "!gate"
@@ -26,7 +26,7 @@ FINISHED: Final = ""  # The cursor of a segment that is through, while others ar
 # What the purger judges a row by, and what fences its writes.
 _SWEPT: Final = (
     *("guid", "state", "channel", "accepted_at", "updated_at", "claim_id", "attempt", "code"),
-    *("hold", "parked", "schema", "open_shard", "due_at", "expires_at"),
+    *("hold", "parked", "processing_at", "schema", "open_shard", "due_at", "expires_at"),
 )
 
 
@@ -88,6 +88,21 @@ class Upkeep:
         )
         return [Due(decode(each["due_at"]), decode(each["guid"])) for each in found["Items"]]
 
+    def set_aside(self, due: Due, later_ms: int) -> None:
+        """Let a row wait that nobody can handle, or even read; not one that has moved on."""
+        request = {
+            "TableName": self._table,
+            "Key": {"guid": encode(due.guid)},
+            "UpdateExpression": "SET due_at = :later",
+            "ConditionExpression": "attribute_exists(guid) AND due_at = :was",
+            "ExpressionAttributeValues": {
+                ":later": encode(later_ms),
+                ":was": encode(due.due_at),
+            },
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        dynamo.call(self._client.update_item, request, self._pause)
+
     def scan(self, segment: int, segments: int, start: str | None) -> Page:
         """Return one page of rows without their bytes and history; the project's own are left out.
 
@@ -115,9 +130,13 @@ class Upkeep:
             "TableName": self._table,
             "Key": {"guid": encode(guid)},
             "ConditionExpression": "#state = :done AND expires_at <= :now"
-            " AND attribute_not_exists(#hold)",
-            "ExpressionAttributeNames": {"#state": "state", "#hold": "hold"},
-            "ExpressionAttributeValues": {":done": encode(State.DONE), ":now": encode(now_s)},
+            " AND attribute_not_exists(#hold) AND #schema <= :schema",
+            "ExpressionAttributeNames": {"#state": "state", "#hold": "hold", "#schema": "schema"},
+            "ExpressionAttributeValues": {
+                ":done": encode(State.DONE),
+                ":now": encode(now_s),
+                ":schema": encode(SCHEMA),
+            },
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
         match dynamo.call(self._client.delete_item, request, self._pause):

@@ -120,6 +120,7 @@ def _handle(hub: Hub, row: Row, report: Report, *, dry_run: bool) -> None:
 def _is_over(row: Row, now_s: int) -> bool:
     return (
         row.state is State.DONE
+        and row.schema <= SCHEMA
         and row.hold is None
         and row.expires_at is not None
         and row.expires_at <= now_s

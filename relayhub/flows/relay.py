@@ -19,6 +19,8 @@ from relayhub.flows.steps import (
     end_unexecuted,
     hint_if_hub_sends,
     is_too_old,
+    note_core_at_it,
+    proves_from,
     settle_by_inquiry,
 )
 from relayhub.ledger import CHANNEL, Found, Outcome, Stored
@@ -255,9 +257,10 @@ def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
     """Ask the core about a row that was once in doubt; None lets the resend go."""
     if row.core != hub.settings.core_name:
         return of_row(row, hub.settings.definite_codes, hub.now_ms())
+    asked_at = hub.now_ms()
     finding = hub.core.ask(row.guid, inquiry_id=hub.new_id(), within_s=_INQUIRY_S_MAX)
     match finding.verdict:
-        case Verdict.NOT_FOUND:
+        case Verdict.NOT_FOUND if asked_at > proves_from(hub, row):
             return None
         case Verdict.PROCESSED if finding.answer is not None:
             outcome = settle_by_inquiry(hub, row, finding, CHANNEL, ticket.dead_at)
@@ -266,8 +269,8 @@ def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
             # Not stored, but known: whoever asks the core next finds it again.
             return of_core(finding.answer, row, replayed=False)
         case Verdict.PROCESSING:
-            # The row says "not executed", and the core is at it: never told as the row says.
-            hub.note("core_longest_wrong", guid=row.guid)
+            # Never told as the row says, which is "not executed".
+            note_core_at_it(hub, row, CHANNEL)
             return of_row(row, hub.settings.definite_codes, hub.now_ms(), code=Code.E901)
         case _:
             hub.note("resend_undecided", guid=row.guid, reason=finding.reason)

@@ -20,6 +20,8 @@ from relayhub.flows.steps import (
     end_unexecuted,
     failed_due_at,
     hint_if_hub_sends,
+    note_core_at_it,
+    proves_from,
     settle_by_inquiry,
 )
 from relayhub.ledger import Found, Stored
@@ -101,7 +103,7 @@ def _park(hub: Hub, row: Row) -> Taken:
 
 
 def _ask_claim_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
-    if row.core != hub.settings.core_name:
+    if row.core not in {None, hub.settings.core_name}:
         hub.note("undecided", guid=row.guid, reason="other_core")
         return Taken.WAITS
     try:
@@ -112,8 +114,12 @@ def _ask_claim_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
     gate = look_at_gate(hub)
     if not gate.may_ask:
         return Taken.WAITS
+    asked_at = hub.now_ms()
     finding = hub.core.ask(row.guid, inquiry_id=hub.new_id(), within_s=INQUIRY_S_MAX)
     _mind_the_gate(hub, gate, finding)
+    if finding.verdict is Verdict.NOT_FOUND and asked_at <= proves_from(hub, row):
+        hub.note("undecided", guid=row.guid, reason="too_early")
+        return Taken.WAITS
     return _act_on(hub, row, finding, dead_at_ms)
 
 
@@ -125,8 +131,7 @@ def _act_on(hub: Hub, row: Row, finding: Finding, dead_at_ms: int) -> Taken:
         case Verdict.NOT_FOUND:
             return _claim_and_send(hub, row, dead_at_ms)
         case Verdict.PROCESSING:
-            # The row says "not executed", and the core is at it: CORE_LONGEST_S is wrong.
-            hub.note("core_longest_wrong", guid=row.guid)
+            note_core_at_it(hub, row, BY)
             return Taken.WAITS
         case Verdict.UNDECIDED:
             hub.note("undecided", guid=row.guid, reason=finding.reason)
@@ -219,8 +224,9 @@ def sweep(hub: Hub, dead_at_ms: int) -> Swept:
             continue
         if row.hold:
             continue
-        if end_if_over(hub, row) is not None:
-            swept.ended += 1
+        ended = end_if_over(hub, row)
+        if ended is not None:
+            swept.ended += ended is Taken.ENDED
         elif hub_sends(row) and (is_open or swept.hinted == 0):
             swept.hinted += _hint(hub, row)
     return swept

@@ -17,6 +17,7 @@ from relayhub.flows.steps import (
     end_unexecuted,
     failed_due_at,
     hint_if_hub_sends,
+    proves_from,
     settle_by_inquiry,
 )
 from relayhub.ledger import Found, Stored
@@ -92,7 +93,7 @@ def run(hub: Hub, dead_at_ms: int, *, rows_max: int = _ROWS_MAX, dry_run: bool =
         except Exception as error:  # noqa: BLE001 - one row must never end the run
             hub.note("row_fault", guid=due.guid, error=type(error).__name__)
             event = "fault"
-            _set_aside(hub, due)
+            hub.upkeep.set_aside(due, hub.now_ms() + _RETRY_MS)
         report.steps[event] += 1
     return report
 
@@ -105,7 +106,8 @@ def _due_rows(hub: Hub, report: Report, rows_max: int) -> list[Due]:
     found: list[Due] = []
     for group in _GROUPS:
         for offset in range(shards):
-            rows = hub.upkeep.due(group, (first + offset) % shards, now_ms, rows_max)
+            # One more than wanted tells that some are left.
+            rows = hub.upkeep.due(group, (first + offset) % shards, now_ms, rows_max + 1)
             if rows:
                 overdue_ms = now_ms - rows[0].due_at
                 report.oldest_due_ms[group] = max(report.oldest_due_ms.get(group, 0), overdue_ms)
@@ -139,14 +141,6 @@ def _handle(hub: Hub, due: Due, pace: Pace, report: Report, dead_at_ms: int) -> 
 
 def _waits_for_a_person(row: Row) -> bool:
     return row.hold is not None and row.hold is not Hold.RESTORED
-
-
-def _set_aside(hub: Hub, due: Due) -> None:
-    """Let a row whose handling fails wait, by a plain conditional write."""
-    row = hub.ledger.read(due.guid)
-    if isinstance(row, Row) and row.state is not State.DONE and row.schema <= SCHEMA:
-        later = hub.now_ms() + _RETRY_MS
-        hub.ledger.move(row, Event.BACKED_OFF, BY, hub.now_ms(), due_at=later)
 
 
 def _abandon(hub: Hub, row: Row, pace: Pace, report: Report, dead_at_ms: int) -> str:
@@ -213,10 +207,9 @@ def _processing(hub: Hub, row: Row, asked_at: int) -> str:
         hub.note("core_longest_wrong", guid=row.guid, late_ms=asked_at - row.ask_after)
     # The time after the answer: until then the core was certainly at it.
     seen_at = hub.now_ms()
+    waits = _next_inquiry(hub, row)
     outcome = hub.ledger.move(
-        *(row, Event.PROCESSING_SEEN, BY, seen_at),
-        processing_at=seen_at,
-        **_next_inquiry(hub, row),
+        row, Event.PROCESSING_SEEN, BY, seen_at, processing_at=seen_at, **waits
     )
     return _event(outcome, Event.PROCESSING_SEEN)
 
@@ -237,7 +230,8 @@ def _not_found(hub: Hub, row: Row, asked_at: int) -> str:
 
 def _count_not_found(hub: Hub, row: Row, asked_at: int) -> str:
     apart_ms = hub.settings.not_found_apart_s * 1000
-    if row.not_found_at is None:
+    if row.not_found_at is None or row.not_found_at <= counts_from(hub, row):
+        # The first that counts: one from before the core was seen at it, or failed over, does not.
         outcome = hub.ledger.move(
             *(row, Event.NOT_FOUND_COUNTED, BY, hub.now_ms()),
             not_found_at=asked_at,
@@ -255,15 +249,14 @@ def counts_from(hub: Hub, row: Row) -> int:
     The row carries the settings that it was sent under; the resolver's own bound comes on top.
     """
     settings = hub.settings
-    bounds = [row.ask_after or 0, settings.hold_not_found_until_ms]
-    bounds.append((row.ended_at or row.dead_at or 0) + settings.min_age_s * 1000)
-    if row.processing_at is not None:
-        doubt_s = settings.core_longest_s + settings.clock_skew_s
-        bounds.append(row.processing_at + doubt_s * 1000)
-    return max(bounds)
+    ended_at = row.ended_at or row.dead_at or 0
+    return max(row.ask_after or 0, ended_at + settings.min_age_s * 1000, proves_from(hub, row))
 
 
 def _not_executed(hub: Hub, row: Row) -> str:
+    if row.cancel and row.hold:
+        # The hold says that only a person ends it, and the cancel that nobody sends it.
+        return _wait(hub, row, "held_and_cancelled")
     if row.cancel:
         outcome = end_unexecuted(hub, row, Event.CANCELLED, BY)
         return _event(outcome, Event.CANCELLED)

@@ -137,6 +137,24 @@ def end_unexecuted(hub: Hub, row: Row, event: Event, by: str) -> Outcome:
     return hub.ledger.move(row, event, by, hub.now_ms(), **changes)
 
 
+def proves_from(hub: Hub, row: Row) -> int:
+    """Return the moment before which a NOT_FOUND proves nothing, of whatever row; epoch ms.
+
+    That is core_longest after the core was last seen at it, and the end of a failover.
+    """
+    settings = hub.settings
+    doubt_ms = (settings.core_longest_s + settings.clock_skew_s) * 1000
+    seen_at = 0 if row.processing_at is None else row.processing_at + doubt_ms
+    return max(seen_at, settings.hold_not_found_until_ms)
+
+
+def note_core_at_it(hub: Hub, row: Row, by: str) -> None:
+    """Write down that the core is at a request of which the row says "not executed"."""
+    hub.note("core_longest_wrong", guid=row.guid)
+    now_ms = hub.now_ms()
+    hub.ledger.move(row, Event.PROCESSING_SEEN, by, now_ms, processing_at=now_ms)
+
+
 def settle_by_inquiry(
     hub: Hub, row: Row, finding: Finding, by: str, dead_at_ms: int
 ) -> Outcome | None:

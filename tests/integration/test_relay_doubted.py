@@ -50,17 +50,23 @@ def test_a_row_found_processed_before_its_resend_is_done(world: World, answer: A
     assert world.noted("contradiction") == (1 if answer is EXECUTED else 0)
 
 
-UNDECIDED = [Verdict.UNDECIDED, Verdict.PROCESSING]
-
-
-@pytest.mark.parametrize("verdict", UNDECIDED)
-def test_any_other_verdict_leaves_the_row(world: World, verdict: Verdict) -> None:
+def test_an_undecided_inquiry_leaves_the_row(world: World) -> None:
     """It is not sent, and it stays as it is."""
     doubted(world)
     before = world.item()
-    world.core.findings.append(Finding(verdict, None, "core_unreachable"))
+    world.core.findings.append(Finding(Verdict.UNDECIDED, None, "core_unreachable"))
     world.post()
     assert (world.item(), len(world.core.sent)) == (before, 1)
+
+
+def test_a_core_that_is_at_it_is_written_down(world: World) -> None:
+    """It is not sent, and no NOT_FOUND is believed for a while."""
+    doubted(world)
+    world.core.findings.append(Finding(Verdict.PROCESSING, None, ""))
+    world.post()
+    row = world.held()
+    assert (row.state, row.attempt, row.processing_at) == (State.FAILED, 1, world.clock())
+    assert len(world.core.sent) == 1
 
 
 def test_an_undecided_row_is_told_as_what_it_is(world: World) -> None:
