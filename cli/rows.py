@@ -7,8 +7,7 @@ from typing import NoReturn
 from cli.exits import CommandError
 from cli.stack import Output, Stack
 from relayhub.ledger import Ledger
-from relayhub.replies import hub_sends
-from relayhub.row import Row
+from relayhub.row import Row, hub_sends
 from relayhub.states import SCHEMA, Delivery, State
 from relayhub.times import rfc3339
 

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import boto3
@@ -121,6 +122,27 @@ def call(
         except (BotoCoreError, HTTPClientError) as error:
             may_be_applied, reason = True, type(error).__name__
     return NoAnswer(reason) if may_be_applied else Refused(reason)
+
+
+def date_ms(response: Mapping[str, Any]) -> int | None:
+    """Return the service's own time of its answer, epoch ms in whole seconds; None without one."""
+    text = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    try:
+        return None if text is None else int(parsedate_to_datetime(text).timestamp() * 1000)
+    except (TypeError, ValueError):
+        return None
+
+
+def is_clock_off(before_ms: int, date: int | None, after_ms: int, skew_s: int) -> bool:
+    """Tell whether one's own clock is off by over half the skew.
+
+    The service's time lies between the request and its answer, and has whole seconds. An answer
+    without a time tells nothing.
+    """
+    if date is None:
+        return False
+    half_ms = skew_s * 500
+    return date > after_ms + half_ms or date + 1000 < before_ms - half_ms
 
 
 def _conflict(error: ClientError) -> Conflict | NoAnswer:

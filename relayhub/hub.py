@@ -68,7 +68,7 @@ def build() -> Hub:
     return Hub(
         settings=settings,
         ledger=Ledger(client, table, shards=settings.shards, on_step=telemetry.step),
-        upkeep=Upkeep(client, table, now_ms=epoch_ms),
+        upkeep=Upkeep(client, table, now_ms=epoch_ms, skew_s=settings.clock_skew_s),
         core=HttpCore(
             settings.core_url,
             connect_s=settings.core_connect_s,

@@ -186,6 +186,7 @@ def judge_inquiry(reply: Reply, *, guid: str, inquiry_id: str, codes: DefiniteCo
     match words[0], reply.status:
         case "PROCESSED", 200:
             original = Reply(_original_status(reply), reply.headers, reply.body)
+            _check_original(original.status)
             answer = judge(original, guid=guid, codes=codes)
             return Finding(Verdict.PROCESSED, answer, "")
         case "NOT_FOUND", 404:
@@ -201,6 +202,14 @@ def judge_inquiry(reply: Reply, *, guid: str, inquiry_id: str, codes: DefiniteCo
 def _expect_one(reply: Reply, name: str, expected: str, reason: Reason) -> None:
     if reply.values(name) != (expected,):
         raise DoubtError(reason)
+
+
+def _check_original(status: int) -> None:
+    """Refuse an original status that no answer has; it says nothing of the core being away."""
+    try:
+        refuse_status(status)
+    except DoubtError:
+        raise DoubtError(Reason.BAD_ORIGINAL_STATUS) from None
 
 
 def _original_status(reply: Reply) -> int:

@@ -30,9 +30,10 @@ CHANNEL: Final = "relay"  # The actor that moves a row because its channel asked
 
 @dataclass(frozen=True)
 class Stored:
-    """The write stands, and this is the row."""
+    """The write stands, and this is the row; `date_ms` is the service's own time, if it told."""
 
     row: Row
+    date_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,11 @@ class Ledger:
     ) -> Outcome:
         changed = replace(row, updated_at=now_ms, **changes)
         new, entry = self._stepped(changed, row.state, event, by)
-        conditions = (*_fence(row), *_guards(event, by, now_ms), *_history_as_read(row, new, event))
+        conditions = (
+            *_fence(row),
+            *_guards(row, event, by, now_ms),
+            *_history_as_read(row, new, event),
+        )
         request = {
             "TableName": self._table,
             "Key": {"guid": encode(row.guid)},
@@ -147,9 +152,9 @@ class Ledger:
 
     def _outcome(self, result: dynamo.Result, new: Row, entry: Entry) -> Outcome:
         match result:
-            case Applied():
+            case Applied(response):
                 self._on_step(entry, new)
-                return Stored(new)
+                return Stored(new, dynamo.date_ms(response))
             case Conflict(item):
                 found = from_item(item)
                 if _is_ours(found, new, entry):
@@ -236,10 +241,13 @@ _STOPPED_BY: Final[Mapping[Event, tuple[str, ...]]] = {
 }
 
 
-def _guards(event: Event, by: str, now_ms: int) -> tuple[Condition, ...]:
+def _guards(row: Row, event: Event, by: str, now_ms: int) -> tuple[Condition, ...]:
     guards = [absent(name) for name in _STOPPED_BY.get(event, ())]
     if event is Event.CLAIMED:
         guards.append(Condition("valid_until", "{name} > {value}", now_ms))
         if by != CHANNEL:
             guards.append(absent("parked"))
+    if event is Event.EXPIRED:
+        # The validity that is over must still be the row's: a person may have given another.
+        guards.append(equals("valid_until", row.valid_until))
     return tuple(guards)

@@ -9,7 +9,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from relayhub.states import CODE_OF_OPEN_STATE, Code, DefiniteCodes, Delivery, State, Told, told
+from relayhub.row import hub_sends
+from relayhub.states import CODE_OF_OPEN_STATE, Code, DefiniteCodes, State, Told, told
 from relayhub.times import rfc3339
 
 if TYPE_CHECKING:
@@ -42,11 +43,6 @@ def code_of(row: Row) -> str:
     if row.state is State.DONE:
         return row.code or Code.E901
     return CODE_OF_OPEN_STATE[row.state]
-
-
-def hub_sends(row: Row) -> bool:
-    """Tell whether the hub itself will send what was not sent, without anybody asking."""
-    return row.delivery is Delivery.DEFERRED and not row.parked and not row.hold and not row.cancel
 
 
 def of_core(answer: Answer, row: Row, *, replayed: bool) -> Reply:

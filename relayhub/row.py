@@ -84,6 +84,11 @@ class Row:
         return None if self.response is None else hashlib.sha256(self.response).hexdigest()
 
 
+def hub_sends(row: Row) -> bool:
+    """Tell whether the hub itself will send what was not sent, without anybody asking."""
+    return row.delivery is Delivery.DEFERRED and not row.parked and not row.hold and not row.cancel
+
+
 def open_shard(row: Row, shards: int) -> str | None:
     """Return the row's key in the index `open`; None, for a DONE one, takes it out of the index."""
     return index_key(group, shard_of(row.guid, shards)) if (group := _open_group(row)) else None

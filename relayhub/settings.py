@@ -142,7 +142,7 @@ class Settings:
     @property
     def age_limit_s(self) -> int:
         """How old a GUID without a row may be, so that the ledger would still know of it."""
-        return (self.age_horizon_s or self.retention_s) - self.age_margin_s
+        return min(self.age_horizon_s or self.retention_s, self.retention_s) - self.age_margin_s
 
     def channel_name(self, identity: str) -> str:
         """Return the channel that the identity belongs to."""
@@ -241,6 +241,11 @@ RELATIONS: Final[tuple[Relation, ...]] = (
     Relation(
         ("retention_s", "age_margin_s"),
         lambda s: s.age_margin_s + 1,
+        "since else every GUID with a time in it is too old",
+    ),
+    Relation(
+        ("age_horizon_s", "age_margin_s"),
+        lambda s: s.age_margin_s + 1 if s.age_horizon_s else 0,
         "since else every GUID with a time in it is too old",
     ),
     Relation(

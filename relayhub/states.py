@@ -134,75 +134,27 @@ class IllegalStepError(Exception):
     """A step that the table does not have; whoever raises it has written nothing."""
 
 
-_R, _S, _D, _U, _F = (
-    State.RECEIVED,
-    State.SENT,
-    State.DONE,
-    State.UNKNOWN,
-    State.FAILED,
-)
+_R, _S, _D, _U, _F = (State.RECEIVED, State.SENT, State.DONE, State.UNKNOWN, State.FAILED)
 
 _MOVES: tuple[Step, ...] = (
     Step(Event.CLAIMED, None, _S, "relay", "a new GUID: put if absent"),
     Step(Event.ACCEPTED, None, _R, "relay", "asked to answer asynchronously"),
-    Step(
-        Event.TOMBSTONED,
-        None,
-        _D,
-        "relay",
-        "a cancel that overtakes its request (E908)",
-    ),
+    Step(Event.TOMBSTONED, None, _D, "relay", "a cancel that overtakes its request (E908)"),
     Step(Event.CLAIMED, _R, _S, "relay", "the message of an accepted request arrives"),
-    Step(
-        Event.CLAIMED,
-        _F,
-        _S,
-        "relay, reprocessor",
-        "certainly not executed, valid, not held",
-    ),
+    Step(Event.CLAIMED, _F, _S, "relay, reprocessor", "certainly not executed, valid, not held"),
     Step(Event.ANSWERED, _S, _D, "holder", "a definite answer"),
     Step(Event.ANSWERED, _U, _D, "holder", "a late definite answer of the same claim"),
     Step(Event.ANSWERED, _F, _D, "holder", "a late definite answer of the same claim"),
     Step(Event.DOUBTED, _S, _U, "holder", "something may have left, no answer known"),
     Step(Event.NOT_SENT, _S, _F, "holder", "nothing left the hub"),
-    Step(
-        Event.NOT_SENT,
-        _U,
-        _F,
-        "holder",
-        "late word of the same claim that nothing left",
-    ),
-    Step(
-        Event.ABANDONED,
-        _S,
-        _U,
-        "resolver",
-        "past dead_at: the holder is certainly gone",
-    ),
+    Step(Event.NOT_SENT, _U, _F, "holder", "late word of the same claim that nothing left"),
+    Step(Event.ABANDONED, _S, _U, "resolver", "past dead_at: the holder is certainly gone"),
     Step(Event.OVERDUE, _R, _F, "resolver", "its message did not come in time"),
     Step(Event.PROCESSED, _U, _D, "resolver", "the core's inquiry has the answer"),
-    Step(
-        Event.PROCESSED,
-        _F,
-        _D,
-        "relay, reprocessor",
-        "found at the inquiry before a resend",
-    ),
+    Step(Event.PROCESSED, _F, _D, "relay, reprocessor", "found at the inquiry before a resend"),
     Step(Event.NOT_FOUND, _U, _F, "resolver", "the core has no record, believably"),
-    Step(
-        Event.CANCELLED,
-        _S,
-        _D,
-        "holder",
-        "nothing left, and a cancel is recorded (E908)",
-    ),
-    Step(
-        Event.CANCELLED,
-        _U,
-        _D,
-        "resolver",
-        "not found, and a cancel is recorded (E908)",
-    ),
+    Step(Event.CANCELLED, _S, _D, "holder", "nothing left, and a cancel is recorded (E908)"),
+    Step(Event.CANCELLED, _U, _D, "resolver", "not found, and a cancel is recorded (E908)"),
     Step(Event.CANCELLED, _F, _D, "channel", "a cancel (E908)"),
     Step(Event.CANCELLED, _R, _D, "channel", "a cancel (E908)"),
     Step(Event.EXPIRED, _F, _D, "whoever meets it", "valid_until has passed (E908)"),
@@ -210,13 +162,7 @@ _MOVES: tuple[Step, ...] = (
     Step(Event.CLOSED, _F, _D, "operator", "closed by a person (E908)"),
     Step(Event.CLOSED, _R, _D, "operator", "closed by a person (E908)"),
     Step(Event.ATTESTED_EXECUTED, _U, _D, "operator", "evidence: executed"),
-    Step(
-        Event.ATTESTED_NOT_EXECUTED,
-        _U,
-        _F,
-        "operator",
-        "evidence: not executed, past ask_after",
-    ),
+    Step(Event.ATTESTED_NOT_EXECUTED, _U, _F, "operator", "evidence: not executed, past ask_after"),
     Step(Event.RESTORED, _R, _U, "operator", "the ledger was restored from a backup"),
     Step(Event.RESTORED, _S, _U, "operator", "the ledger was restored from a backup"),
     Step(Event.RESTORED, _F, _U, "operator", "the ledger was restored from a backup"),
@@ -226,40 +172,15 @@ _MOVES: tuple[Step, ...] = (
 # Writes that change flags, times or counts and leave the state: steps like the rest.
 _STAYS: tuple[tuple[Event, tuple[State, ...], str, str], ...] = (
     (Event.CANCEL_RECORDED, (_S, _U), "channel", "a cancel while the outcome is open"),
-    (
-        Event.BACKED_OFF,
-        (_R, _S, _U, _F),
-        "resolver, reprocessor",
-        "its next turn is later",
-    ),
+    (Event.BACKED_OFF, (_R, _S, _U, _F), "resolver, reprocessor", "its next turn is later"),
     (Event.NOT_FOUND_COUNTED, (_U,), "resolver", "a first NOT_FOUND that counts"),
-    (Event.PROCESSING_SEEN, (_U, _F), "resolver, relay, reprocessor", "the core is still at it"),
-    (
-        Event.PARKED,
-        (_F,),
-        "reprocessor, operator",
-        "the hub will not send it by itself",
-    ),
+    (Event.PROCESSING_SEEN, (_U,), "resolver", "the core is still at it"),
+    (Event.PARKED, (_F,), "reprocessor, operator", "the hub will not send it by itself"),
     (Event.REDRIVEN, (_F,), "operator", "new attempts and a new validity"),
-    (
-        Event.HELD,
-        (_R, _S, _U, _F, _D),
-        "holder, resolver, operator",
-        "only a person moves it on",
-    ),
+    (Event.HELD, (_R, _S, _U, _F, _D), "holder, jobs, operator", "only a person moves it on"),
     (Event.RELEASED, (_R, _S, _U, _F, _D), "operator", "a person looked and let it go"),
-    (
-        Event.FENCED,
-        (_R, _S, _U, _F, _D),
-        "former holder",
-        "a late answer, written down only",
-    ),
-    (
-        Event.REPAIRED,
-        (_R, _S, _U, _F, _D),
-        "purger",
-        "index or expiry did not match the state",
-    ),
+    (Event.FENCED, (_R, _S, _U, _F, _D), "former holder", "a late answer, written down only"),
+    (Event.REPAIRED, (_R, _S, _U, _F, _D), "purger", "index or expiry did not match the state"),
 )
 
 STEPS: Final[tuple[Step, ...]] = _MOVES + tuple(
@@ -318,25 +239,11 @@ TOLD: Final[tuple[Told, ...]] = (
         retry_after_s=1,
     ),
     Told(
-        *(
-            Code.E907,
-            422,
-            Tri.UNKNOWN,
-            Tri.NO,
-            Tri.NO,
-            "older than the ledger's memory",
-        ),
+        *(Code.E907, 422, Tri.UNKNOWN, Tri.NO, Tri.NO, "older than the ledger's memory"),
         "It was not executed now, but may have been executed then. Reconcile with the core first.",
     ),
     Told(
-        *(
-            Code.E904,
-            422,
-            Tri.UNKNOWN,
-            Tri.NO,
-            Tri.NO,
-            "the GUID belongs to another request",
-        ),
+        *(Code.E904, 422, Tri.UNKNOWN, Tri.NO, Tri.NO, "the GUID belongs to another request"),
         "Nothing was sent, and nothing is told about the other request. If it is the same business"
         " act, ask for its status; do not start it anew.",
     ),
@@ -392,4 +299,7 @@ def told(code: str, codes: DefiniteCodes, *, hub_sends: bool = False) -> Told:
         return _UNSENT
     if code in set(Code):
         return _BY_LABEL[code]
+    if not codes.is_definite(code):
+        # Stored under other settings: nobody knows any more what it meant.
+        return _BY_LABEL[Code.E901]
     return _BY_LABEL["0000" if codes.is_executed(code) else "B2xx, E500"]

@@ -37,6 +37,7 @@ _WARNINGS: Final = {
     "hint_rejected": "HintRejected",
     "not_ready": "NotReady",
     "row_fault": "RowFault",
+    "shard_fault": "ShardFault",
     "undecided": "Undecided",
 }
 

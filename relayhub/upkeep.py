@@ -8,9 +8,8 @@ consistently, and writes under the condition that it still is as read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from relayhub import dynamo
@@ -47,6 +46,7 @@ class Page:
     """One page of the scan, and where the next one begins; None at the end of the segment."""
 
     rows: tuple[Row, ...]
+    unreadable: tuple[str, ...]  # GUIDs of rows that no version up to this one can have written.
     next_key: str | None
 
 
@@ -59,20 +59,19 @@ class Upkeep:
         table: str,
         *,
         now_ms: Callable[[], int],
+        skew_s: int,
         pause: Callable[[int], None] = dynamo.back_off,
     ) -> None:
         self._client = client
         self._table = table
         self._now_ms = now_ms
         self._pause = pause
-        self._ahead_ms = 0
+        self._skew_s = skew_s
+        self._clock_is_off = False
 
-    def clock_is_off(self, skew_s: int) -> bool:
-        """Tell whether one's own clock was off by over half the skew at the last answer.
-
-        DynamoDB's Date header has whole seconds, so a second more is allowed.
-        """
-        return not -skew_s * 500 <= self._ahead_ms <= skew_s * 500 + 1000
+    def clock_is_off(self) -> bool:
+        """Tell whether one's own clock was off by over half the skew at the last answer."""
+        return self._clock_is_off
 
     def due(self, group: str, shard: int, now_ms: int, limit: int) -> list[Due]:
         """Return the rows of one index shard that are due, oldest first. Raises UpkeepError."""
@@ -119,7 +118,8 @@ class Upkeep:
             **start_key,
         )
         last = found.get("LastEvaluatedKey")
-        return Page(tuple(_rows(found["Items"])), None if last is None else decode(last["guid"]))
+        rows, unreadable = _rows(found["Items"])
+        return Page(rows, unreadable, None if last is None else decode(last["guid"]))
 
     def delete_expired(self, guid: str, now_s: int) -> bool:
         """Delete the row if it is DONE, past its stored time and not held; tell whether it was.
@@ -190,11 +190,6 @@ class Upkeep:
         for segment in range(segments):
             self._ask(self._client.delete_item, Key=_cursor_key(segment, segments))
 
-    def _compare_clocks(self, response: Mapping[str, Any]) -> None:
-        date_ms = _date_ms(response)
-        if date_ms is not None:
-            self._ahead_ms = self._now_ms() - date_ms
-
     def _put_own(self, item: Mapping[str, Any], condition: str, values: Mapping[str, Any]) -> bool:
         request = {
             "TableName": self._table,
@@ -208,9 +203,12 @@ class Upkeep:
         return isinstance(dynamo.call(self._client.put_item, request, self._pause), Applied)
 
     def _ask(self, operation: Callable[..., Mapping[str, Any]], **request: Any) -> Any:
+        before_ms = self._now_ms()
         match dynamo.call(operation, {"TableName": self._table, **request}, self._pause):
             case Applied(response):
-                self._compare_clocks(response)
+                self._clock_is_off = dynamo.is_clock_off(
+                    before_ms, dynamo.date_ms(response), self._now_ms(), self._skew_s
+                )
                 return response
             case Conflict():
                 raise UpkeepError("a request without a condition cannot conflict")
@@ -222,16 +220,15 @@ def _cursor_key(segment: int, segments: int) -> dict[str, Any]:
     return {"guid": encode(f"{_CURSOR}#{segments}#{segment}")}
 
 
-def _date_ms(response: Mapping[str, Any]) -> int | None:
-    """Return the service's own time of its answer, epoch ms; None if it did not say."""
-    text = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
-    try:
-        return None if text is None else int(parsedate_to_datetime(text).timestamp() * 1000)
-    except (TypeError, ValueError):
-        return None
-
-
-def _rows(items: list[Mapping[str, Any]]) -> Iterator[Row]:
+def _rows(items: list[Mapping[str, Any]]) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Return the rows among the items, and the GUIDs of those that cannot be read."""
+    rows, unreadable = [], []
     for item in items:
-        if not decode(item["guid"]).startswith(OWN):
-            yield from_item(item)
+        guid = decode(item["guid"])
+        if guid.startswith(OWN):
+            continue
+        try:
+            rows.append(from_item(item))
+        except ValueError:
+            unreadable.append(guid)
+    return tuple(rows), tuple(unreadable)

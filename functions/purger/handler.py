@@ -17,7 +17,7 @@ hub = build()
 @telemetry.metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Sweep within the time; `{"dry_run": true}` only counts."""
-    dead_at_ms = hub.now_ms() + context.get_remaining_time_in_millis()
+    dead_at_ms = context.get_remaining_time_in_millis() + hub.now_ms()
     report = purge.run(hub, dead_at_ms, dry_run=event.get("dry_run") is True)
     telemetry.purged(report)
     return vars(report)

@@ -19,7 +19,7 @@ hub = build()
 @telemetry.metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take a batch of hints, or sweep when the event brings none."""
-    dead_at_ms = hub.now_ms() + context.get_remaining_time_in_millis()
+    dead_at_ms = context.get_remaining_time_in_millis() + hub.now_ms()
     if "Records" in event:
         records = event["Records"]
         return failures([each["messageId"] for each in records if not take(hub, each, dead_at_ms)])

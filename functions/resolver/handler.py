@@ -22,7 +22,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
     By hand it takes `{"min_age_s": 90, "dry_run": true}`; a smaller age than may be is refused.
     """
-    dead_at_ms = hub.now_ms() + context.get_remaining_time_in_millis()
+    dead_at_ms = context.get_remaining_time_in_millis() + hub.now_ms()
     report = resolve.run(_as_asked(event), dead_at_ms, dry_run=event.get("dry_run") is True)
     telemetry.resolved(report)
     return vars(report)

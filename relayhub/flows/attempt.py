@@ -12,8 +12,9 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from relayhub import dynamo
 from relayhub.answers import AnswerStoreError
-from relayhub.core import Answered, CoreRequest, Doubt, NotSent
+from relayhub.core import Answered, CoreRequest, Doubt, NotSent, SendOutcome
 from relayhub.dynamo import NoAnswer, Refused
 from relayhub.flows.steps import answer_fields, end_unexecuted, expires_at, failed_due_at
 from relayhub.ledger import Found, Stored
@@ -40,14 +41,16 @@ class Settled:
     stored: bool
 
 
-def run(hub: Hub, row: Row, by: str) -> Settled:
-    """Send the request of the row, which this caller has claimed, and write the outcome."""
+def run(hub: Hub, claim: Stored, by: str) -> Settled:
+    """Send the request of the row that this caller has just claimed, and write the outcome."""
+    row = claim.row
     send_until_ms = _send_until_ms(hub, row)
-    left_s = (send_until_ms - hub.now_ms()) / 1000
-    if left_s <= 0:
-        # A slow claim ate the time: not even connect.
-        outcome: Answered | NotSent | Doubt = NotSent("claim_too_slow")
+    stopped = _why_not_to_send(hub, claim, send_until_ms)
+    outcome: SendOutcome
+    if stopped:
+        outcome = NotSent(stopped)
     else:
+        left_s = (send_until_ms - hub.now_ms()) / 1000
         outcome = hub.core.send(_request(row, send_until_ms), within_s=left_s)
     match outcome:
         case Answered(answer):
@@ -60,12 +63,27 @@ def run(hub: Hub, row: Row, by: str) -> Settled:
             assert_never(outcome)
 
 
+def _why_not_to_send(hub: Hub, claim: Stored, send_until_ms: int) -> str | None:
+    """Say what stops the call at the last moment before connecting; None if nothing does."""
+    row, now_ms = claim.row, hub.now_ms()
+    if now_ms >= send_until_ms:
+        return "claim_too_slow"
+    if row.hold or row.cancel:
+        # A claim whose reply was lost is found again as the row is now, flags included.
+        return "stopped"
+    if dynamo.is_clock_off(row.sent_at or 0, claim.date_ms, now_ms, hub.settings.clock_skew_s):
+        # Others will judge the row by the times that this clock has just written.
+        hub.note("clock_off", guid=row.guid)
+        return "clock_off"
+    return None
+
+
 def _send_until_ms(hub: Hub, row: Row) -> int:
-    """Return when the call must end: at its own deadline, or the function's less the margin."""
+    """Return when the call must end: its own deadline, the function's, or the validity's end."""
     settings = hub.settings
     by_claim = (row.sent_at or 0) + settings.core_deadline_s * 1000
     by_function = (row.dead_at or 0) - settings.margin_s * 1000
-    return min(by_claim, by_function)
+    return min(by_claim, by_function, row.valid_until or by_claim)
 
 
 def _request(row: Row, send_until_ms: int) -> CoreRequest:
@@ -96,8 +114,8 @@ def _answered(hub: Hub, row: Row, answer: Answer, by: str) -> Settled:
                 _note_late(hub, found, answer)
                 row, changes = found, changes | {"expires_at": _late_expiry(hub, found)}
             case Refused(reason) | NoAnswer(reason):
-                return _unstored(hub, mine, answer, reason)
-    return _unstored(hub, mine, answer, "moved on too often")
+                return _unstored(hub, row, answer, reason)
+    return _unstored(hub, row, answer, "moved on too often")
 
 
 def _may_still_answer(found: Row, mine: Row) -> bool:

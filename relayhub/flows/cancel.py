@@ -5,10 +5,11 @@ The answer is always the hub's own document, never the core's bytes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from relayhub.dynamo import NoAnswer, Refused
-from relayhub.flows.steps import end_unexecuted, is_too_old
+from relayhub.flows.steps import end_unexecuted, expires_at, is_too_old
 from relayhub.ledger import CHANNEL, Found, Stored
 from relayhub.replies import Reply, of_cancel, of_code
 from relayhub.row import Row
@@ -42,9 +43,9 @@ def _bury(hub: Hub, guid: str, channel: str) -> Outcome:
         accepted_at=now_ms,
         updated_at=now_ms,
         code=Code.E908,
-        expires_at=-(-now_ms // 1000) + hub.settings.retention_s,
     )
-    return hub.ledger.create(tombstone, Event.TOMBSTONED, CHANNEL)
+    expiring = replace(tombstone, expires_at=expires_at(hub, tombstone))
+    return hub.ledger.create(expiring, Event.TOMBSTONED, CHANNEL)
 
 
 def _cancel(hub: Hub, guid: str, channel: str, outcome: Outcome) -> Reply:

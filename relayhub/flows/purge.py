@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.ledger import Stored
-from relayhub.row import Row, open_shard
+from relayhub.row import HELD, PARKED, Row, open_shard
 from relayhub.states import SCHEMA, Event, State
 from relayhub.upkeep import FINISHED
 
@@ -34,7 +34,7 @@ class Report:
     deleted: int = 0
     repaired: int = 0
     kept: Counter[str] = field(default_factory=Counter)  # By state and age, as "UNKNOWN <1d".
-    oldest_ms: dict[str, int] = field(default_factory=dict)  # By state, rows that are not DONE.
+    oldest_ms: dict[str, int] = field(default_factory=dict)  # By state; HELD and PARKED too.
     complete: bool = True  # False: the next run goes on where this one stopped.
 
     def add(self, other: Report) -> None:
@@ -85,12 +85,15 @@ def _sweep(
         return report
     while hub.now_ms() + _KEEP_BACK_MS <= dead_at_ms:
         page = hub.upkeep.scan(segment, segments, start)
-        if hub.upkeep.clock_is_off(hub.settings.clock_skew_s):
+        if hub.upkeep.clock_is_off():
             # What is over by a wrong clock may not be over.
             hub.note("clock_off")
             break
         for row in page.rows:
             _handle(hub, row, report, dry_run=dry_run)
+        for guid in page.unreadable:
+            hub.note("row_fault", guid=guid, error="unreadable")
+            report.kept["UNREADABLE"] += 1
         on_page(len(page.rows))
         start = page.next_key
         if not dry_run:
@@ -112,9 +115,11 @@ def _handle(hub: Hub, row: Row, report: Report, *, dry_run: bool) -> None:
     elif changes := wrong_fields(hub, row):
         report.repaired += dry_run or _repair(hub, row, changes)
     age_ms = now_ms - row.accepted_at
-    report.kept[f"{row.state} {_age(age_ms)}"] += 1
-    if row.state is not State.DONE:
-        report.oldest_ms[row.state] = max(age_ms, report.oldest_ms.get(row.state, 0))
+    # What only a person moves on is told apart, DONE rows on hold included: no index has those.
+    standing = HELD if row.hold else PARKED if row.parked else row.state
+    report.kept[f"{standing} {_age(age_ms)}"] += 1
+    if standing is not State.DONE:
+        report.oldest_ms[standing] = max(age_ms, report.oldest_ms.get(standing, 0))
 
 
 def _is_over(row: Row, now_s: int) -> bool:

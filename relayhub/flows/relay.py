@@ -18,8 +18,8 @@ from relayhub.flows.steps import (
     claim_fields,
     end_unexecuted,
     hint_if_hub_sends,
+    hold_contradiction,
     is_too_old,
-    note_core_at_it,
     proves_from,
     settle_by_inquiry,
 )
@@ -126,8 +126,8 @@ def _new_row(hub: Hub, request: Submission, ticket: Ticket) -> Row:
 
 def _after_claim(hub: Hub, request: Submission, ticket: Ticket, outcome: Outcome) -> Reply:
     match outcome:
-        case Stored(row):
-            return _send(hub, row)
+        case Stored() as claim:
+            return _send(hub, claim)
         case Found(row):
             return _answer_existing(hub, request, ticket, row)
         case Refused(reason):
@@ -140,8 +140,8 @@ def _after_claim(hub: Hub, request: Submission, ticket: Ticket, outcome: Outcome
             assert_never(outcome)
 
 
-def _send(hub: Hub, row: Row) -> Reply:
-    settled = attempt.run(hub, row, CHANNEL)
+def _send(hub: Hub, claim: Stored) -> Reply:
+    settled = attempt.run(hub, claim, CHANNEL)
     if settled.stored:
         hint_if_hub_sends(hub, settled.row)
     return _reply_of_holder(hub, settled)
@@ -240,8 +240,8 @@ def _claim_again(hub: Hub, ticket: Ticket, row: Row) -> Reply:
         **claim_fields(hub, row, fresh),
     )
     match outcome:
-        case Stored(claimed):
-            return _send(hub, claimed)
+        case Stored() as claim:
+            return _send(hub, claim)
         case Found(now):
             return _replay(hub, now)
         case Refused(reason):
@@ -270,7 +270,8 @@ def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
             return of_core(finding.answer, row, replayed=False)
         case Verdict.PROCESSING:
             # Never told as the row says, which is "not executed".
-            note_core_at_it(hub, row, CHANNEL)
+            hub.note("core_longest_wrong", guid=row.guid)
+            hold_contradiction(hub, row, CHANNEL, "processing")
             return of_row(row, hub.settings.definite_codes, hub.now_ms(), code=Code.E901)
         case _:
             hub.note("resend_undecided", guid=row.guid, reason=finding.reason)

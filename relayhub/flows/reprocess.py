@@ -20,16 +20,15 @@ from relayhub.flows.steps import (
     end_unexecuted,
     failed_due_at,
     hint_if_hub_sends,
-    note_core_at_it,
+    hold_contradiction,
     proves_from,
     settle_by_inquiry,
 )
 from relayhub.ledger import Found, Stored
-from relayhub.replies import hub_sends
-from relayhub.row import PARKED, Row
+from relayhub.row import PARKED, Row, hub_sends
 from relayhub.settings import INQUIRY_S_MAX
 from relayhub.states import SCHEMA, Event, State, Verdict
-from relayhub.upkeep import UpkeepError
+from relayhub.upkeep import Due, UpkeepError
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
@@ -40,6 +39,7 @@ BY: Final = "reprocessor"
 PARKED_BY_CAP: Final = "cap"
 _SWEEP_ROWS_MAX: Final = 2_000
 _SWEEP_KEEP_BACK_MS: Final = 10_000
+_RETRY_MS: Final = 60_000  # A row whose handling failed waits as long.
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _park(hub: Hub, row: Row) -> Taken:
 
 
 def _ask_claim_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
-    if row.core not in {None, hub.settings.core_name}:
+    if row.doubted and row.core != hub.settings.core_name:
         hub.note("undecided", guid=row.guid, reason="other_core")
         return Taken.WAITS
     try:
@@ -131,7 +131,8 @@ def _act_on(hub: Hub, row: Row, finding: Finding, dead_at_ms: int) -> Taken:
         case Verdict.NOT_FOUND:
             return _claim_and_send(hub, row, dead_at_ms)
         case Verdict.PROCESSING:
-            note_core_at_it(hub, row, BY)
+            hub.note("core_longest_wrong", guid=row.guid)
+            hold_contradiction(hub, row, BY, "processing")
             return Taken.WAITS
         case Verdict.UNDECIDED:
             hub.note("undecided", guid=row.guid, reason=finding.reason)
@@ -179,7 +180,7 @@ def _mind_the_gate(hub: Hub, gate: Gate, finding: Finding) -> None:
 def _claim_and_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
     outcome = claim(hub, row, Ticket(hub.new_id(), hub.now_ms(), dead_at_ms))
     match outcome:
-        case Stored(claimed):
+        case Stored() as claimed:
             attempt.run(hub, claimed, BY)
             return Taken.SENT
         case Found():
@@ -215,35 +216,47 @@ def sweep(hub: Hub, dead_at_ms: int) -> Swept:
         is_open = hub.upkeep.gate_opens_at() is None
     except UpkeepError:
         is_open = False
-    for guid in _due_guids(hub, swept):
+    for due in _due_rows(hub, swept):
         if hub.now_ms() + _SWEEP_KEEP_BACK_MS > dead_at_ms:
             swept.complete = False
             break
-        row = hub.ledger.read(guid)
-        if not isinstance(row, Row) or row.state is not State.FAILED or row.schema > SCHEMA:
-            continue
-        if row.hold:
-            continue
-        ended = end_if_over(hub, row)
-        if ended is not None:
-            swept.ended += ended is Taken.ENDED
-        elif hub_sends(row) and (is_open or swept.hinted == 0):
-            swept.hinted += _hint(hub, row)
+        try:
+            _sweep_row(hub, due.guid, swept, may_hint=is_open or swept.hinted == 0)
+        except Exception as error:  # noqa: BLE001 - one row must never end the run
+            hub.note("row_fault", guid=due.guid, error=type(error).__name__)
+            hub.upkeep.set_aside(due, hub.now_ms() + _RETRY_MS)
     return swept
 
 
-def _due_guids(hub: Hub, swept: Swept) -> list[str]:
+def _sweep_row(hub: Hub, guid: str, swept: Swept, *, may_hint: bool) -> None:
+    row = hub.ledger.read(guid)
+    if not isinstance(row, Row) or row.state is not State.FAILED or row.schema > SCHEMA or row.hold:
+        return
+    ended = end_if_over(hub, row)
+    if ended is not None:
+        swept.ended += ended is Taken.ENDED
+    elif hub_sends(row) and may_hint:
+        swept.hinted += _hint(hub, row)
+
+
+def _due_rows(hub: Hub, swept: Swept) -> list[Due]:
     shards = hub.settings.read_shards
     first = int(hub.chance() * shards)
     limit = max(1, _SWEEP_ROWS_MAX // shards)
-    found = []
+    found: list[Due] = []
     for group in (State.FAILED, PARKED):
         for offset in range(shards):
-            rows = hub.upkeep.due(group, (first + offset) % shards, hub.now_ms(), limit)
+            try:
+                rows = hub.upkeep.due(group, (first + offset) % shards, hub.now_ms(), limit)
+            except UpkeepError as error:
+                # One shard that cannot be read must not hide the others.
+                hub.note("shard_fault", group=group, reason=str(error))
+                swept.complete = False
+                continue
             swept.complete = swept.complete and len(rows) < limit
             found += rows
     swept.due = len(found)
-    return [due.guid for due in sorted(found, key=lambda due: due.due_at)]
+    return sorted(found, key=lambda due: due.due_at)
 
 
 def _hint(hub: Hub, row: Row) -> bool:

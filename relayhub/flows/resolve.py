@@ -24,7 +24,7 @@ from relayhub.ledger import Found, Stored
 from relayhub.row import Row
 from relayhub.settings import INQUIRY_S_MAX
 from relayhub.states import SCHEMA, Code, Event, Hold, State, Verdict, Why
-from relayhub.upkeep import Due
+from relayhub.upkeep import Due, UpkeepError
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
@@ -104,18 +104,25 @@ def _due_rows(hub: Hub, report: Report, rows_max: int) -> list[Due]:
     first = int(hub.chance() * shards)
     now_ms = hub.now_ms()
     found: list[Due] = []
+    unread = 0
     for group in _GROUPS:
         for offset in range(shards):
-            # One more than wanted tells that some are left.
-            rows = hub.upkeep.due(group, (first + offset) % shards, now_ms, rows_max + 1)
+            try:
+                # One more than wanted tells that some are left.
+                rows = hub.upkeep.due(group, (first + offset) % shards, now_ms, rows_max + 1)
+            except UpkeepError as error:
+                # One shard that cannot be read must not hide the others.
+                hub.note("shard_fault", group=group, reason=str(error))
+                unread += 1
+                continue
             if rows:
                 overdue_ms = now_ms - rows[0].due_at
                 report.oldest_due_ms[group] = max(report.oldest_due_ms.get(group, 0), overdue_ms)
             found += rows
-    if hub.upkeep.clock_is_off(hub.settings.clock_skew_s):
+    if hub.upkeep.clock_is_off():
         hub.note("clock_off")
     report.due = len(found)
-    report.complete = len(found) <= rows_max
+    report.complete = len(found) <= rows_max and not unread
     return sorted(found, key=lambda due: due.due_at)[:rows_max]
 
 
@@ -179,7 +186,7 @@ def _inquire(hub: Hub, row: Row, pace: Pace, report: Report, dead_at_ms: int) ->
         # Another core's word says nothing about this row.
         return _wait(hub, row, "other_core")
     if pace.core_is_away:
-        return _wait(hub, row, "core_away")
+        return _not_asked(hub, row)
     asked_at = hub.now_ms()
     finding = pace.ask(row)
     report.asked += 1
@@ -223,7 +230,7 @@ def _not_found(hub: Hub, row: Row, asked_at: int) -> str:
         return _hold(hub, row, "core_forgot")
     if asked_at <= counts_from(hub, row):
         return _wait(hub, row, "too_early")
-    if hub.upkeep.clock_is_off(hub.settings.clock_skew_s):
+    if hub.upkeep.clock_is_off():
         return _wait(hub, row, "clock_off")
     return _count_not_found(hub, row, asked_at)
 
@@ -282,6 +289,15 @@ def _wait(hub: Hub, row: Row, reason: str) -> str:
     hub.note("undecided", guid=row.guid, reason=reason)
     outcome = hub.ledger.move(row, Event.BACKED_OFF, BY, hub.now_ms(), **_next_inquiry(hub, row))
     return _event(outcome, Event.BACKED_OFF)
+
+
+def _not_asked(hub: Hub, row: Row) -> str:
+    """Let the row have its turn soon: the core was away for others, nobody asked about this one."""
+    hub.note("undecided", guid=row.guid, reason="core_away")
+    due_at = hub.now_ms() + hub.settings.inquiry_backoff_min_s * 1000
+    return _event(
+        hub.ledger.move(row, Event.BACKED_OFF, BY, hub.now_ms(), due_at=due_at), Event.BACKED_OFF
+    )
 
 
 def _next_inquiry(hub: Hub, row: Row) -> dict[str, Any]:

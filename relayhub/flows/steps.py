@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.answers import AnswerStoreError
 from relayhub.message import born_ms
-from relayhub.replies import hub_sends
-from relayhub.row import item_bytes, to_item
+from relayhub.row import hub_sends, item_bytes, to_item
 from relayhub.settings import LEDGER_WRITE_WORST_S
-from relayhub.states import Code, Event, State
+from relayhub.states import Code, Event, Hold, State
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
@@ -148,11 +147,13 @@ def proves_from(hub: Hub, row: Row) -> int:
     return max(seen_at, settings.hold_not_found_until_ms)
 
 
-def note_core_at_it(hub: Hub, row: Row, by: str) -> None:
-    """Write down that the core is at a request of which the row says "not executed"."""
-    hub.note("core_longest_wrong", guid=row.guid)
-    now_ms = hub.now_ms()
-    hub.ledger.move(row, Event.PROCESSING_SEEN, by, now_ms, processing_at=now_ms)
+def hold_contradiction(hub: Hub, row: Row, by: str, reason: str) -> None:
+    """Hold a row that says "not executed" while the core says otherwise: only a person goes on.
+
+    Else a cancel, or the end of its validity, would tell that it was not executed (E908).
+    """
+    hub.note("contradiction", guid=row.guid, state=row.state, reason=reason)
+    hub.ledger.move(row, Event.HELD, by, hub.now_ms(), hold=Hold.CONTRADICTION)
 
 
 def settle_by_inquiry(
@@ -165,6 +166,8 @@ def settle_by_inquiry(
         changes = answer_fields(hub, row, finding.answer, "inquiry", dead_at_ms)
     except AnswerStoreError as error:
         hub.note("not_stored", guid=row.guid, reason=str(error))
+        if row.state is State.FAILED:
+            hold_contradiction(hub, row, by, "answer not stored")
         return None
     is_executed = hub.settings.definite_codes.is_executed(finding.answer.code)
     if row.state is State.FAILED and is_executed:

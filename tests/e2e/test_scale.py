@@ -64,7 +64,7 @@ def hub_on(dynamo: FaultyClient, emulator: Emulator) -> Hub:
     return Hub(
         settings=settings,
         ledger=Ledger(dynamo, TABLE, shards=settings.shards, on_step=lambda *_: None),
-        upkeep=Upkeep(dynamo, TABLE, now_ms=clock),
+        upkeep=Upkeep(dynamo, TABLE, now_ms=clock, skew_s=settings.clock_skew_s),
         core=ScriptedCore(clock),
         hints=HintQueue(emulator.client("sqs"), "none", "none"),
         store=AnswerStore(emulator.client("s3"), "none"),

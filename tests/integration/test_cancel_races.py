@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from relayhub.core import Answered, Doubt, NotSent
+from relayhub.flows import attempt
 from relayhub.flows.reprocess import Taken
+from relayhub.ledger import Stored
 from relayhub.states import State
 from tests.maintenance import NOT_FOUND, cancel, events, processed, reprocessor, resolve_at
 from tests.plant import Works
@@ -86,10 +88,8 @@ def test_a_holders_result_between_a_cancels_read_and_its_write(
 
 
 def _finish(works: Works, row: Any, outcome: Any) -> None:
-    from relayhub.flows import attempt  # noqa: PLC0415
-
     works.core.outcomes[:] = [outcome]
-    attempt.run(works.hub, row, "relay")
+    attempt.run(works.hub, Stored(row), "relay")
 
 
 @pytest.mark.parametrize("when", ["inquiry", "write"])

@@ -171,7 +171,7 @@ UNDECIDED = (
     (
         "original_status_of_a_gateway",
         answer("200 OK", BODY, *OURS, PROCESSED, ("X-Original-Status", "504")),
-        Reason.GATEWAY_STATUS,
+        Reason.BAD_ORIGINAL_STATUS,
     ),
     (
         "original_of_unknown_code",

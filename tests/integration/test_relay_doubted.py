@@ -60,12 +60,12 @@ def test_an_undecided_inquiry_leaves_the_row(world: World) -> None:
 
 
 def test_a_core_that_is_at_it_is_written_down(world: World) -> None:
-    """It is not sent, and no NOT_FOUND is believed for a while."""
+    """It is not sent, now or later: the row and the core contradict, and a person decides."""
     doubted(world)
     world.core.findings.append(Finding(Verdict.PROCESSING, None, ""))
     world.post()
     row = world.held()
-    assert (row.state, row.attempt, row.processing_at) == (State.FAILED, 1, world.clock())
+    assert (row.state, row.attempt, row.hold) == (State.FAILED, 1, "contradiction")
     assert len(world.core.sent) == 1
 
 

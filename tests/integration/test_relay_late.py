@@ -173,7 +173,7 @@ def test_two_executions_of_two_claims_are_a_contradiction(world: World) -> None:
         failed(world)
         outcome = world.claim_again()
         assert isinstance(outcome, Stored)
-        attempt.run(world.hub, outcome.row, "reprocessor")
+        attempt.run(world.hub, outcome, "reprocessor")
 
     world.core.during.append(second_attempt)
     assert world.post().code == "E901"
@@ -192,7 +192,7 @@ def test_the_next_holders_answer_on_a_held_row_gets_no_expiry(world: World) -> N
 
     world.core.during.append(claimed_meanwhile)
     world.post()
-    settled = attempt.run(world.hub, outcomes[0].row, "reprocessor")
+    settled = attempt.run(world.hub, outcomes[0], "reprocessor")
     row = world.held()
     assert (row.state, row.hold, row.expires_at) == (State.DONE, "contradiction", None)
     assert settled.row.hold == "contradiction"

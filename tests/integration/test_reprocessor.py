@@ -225,13 +225,13 @@ def test_without_a_not_found_nothing_is_claimed(works: Works, finding: Finding) 
 
 
 def test_a_core_that_is_at_it_before_a_resend_raises_the_alarm(works: Works) -> None:
-    """The row said "not executed": nothing is claimed, and when it was seen is remembered."""
+    """The row said "not executed": nothing is claimed, and only a person goes on."""
     before = works.fail()
     works.core.findings[:] = [PROCESSING]
     assert reprocessor(works) is Taken.WAITS
     row = works.held()
     assert (row.state, row.attempt, row.claim_id) == (State.FAILED, 1, before.claim_id)
-    assert (row.processing_at, works.noted("core_longest_wrong")) == (works.clock(), 1)
+    assert (row.hold, works.noted("core_longest_wrong")) == ("contradiction", 1)
     assert len(works.core.sent) == 1
 
 
@@ -242,6 +242,7 @@ def test_a_core_that_cannot_be_asked_about_the_row_costs_no_attempt(
     """Another core's name, or a secret that cannot be read: it waits."""
     works.fail()
     if reason == "core":
+        works.edit(doubted=True)
         works.deploy(core_name="new")
     else:
         works.core.unprepared = True

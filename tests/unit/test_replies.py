@@ -12,14 +12,13 @@ from relayhub.message import Answer
 from relayhub.replies import (
     Reply,
     code_of,
-    hub_sends,
     not_known,
     of_code,
     of_core,
     of_row,
     status_of,
 )
-from relayhub.row import Row
+from relayhub.row import Row, hub_sends
 from relayhub.states import TOLD, Code, DefiniteCodes, Delivery, Hold, State
 
 CODES = DefiniteCodes()

@@ -52,7 +52,6 @@ EXPECTED: dict[tuple[Event, State | None], State | None] = {
     **{(Event.BACKED_OFF, state): state for state in (R, S, U, F)},
     (Event.NOT_FOUND_COUNTED, U): U,
     (Event.PROCESSING_SEEN, U): U,
-    (Event.PROCESSING_SEEN, F): F,
     (Event.PARKED, F): F,
     (Event.REDRIVEN, F): F,
     **{

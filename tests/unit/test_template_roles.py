@@ -122,7 +122,7 @@ def test_the_keys_that_a_role_is_bound_to_are_the_projects_own() -> None:
     (gate,) = GATE["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"]
     (cursors,) = CURSORS["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
     asked: list[str] = []
-    upkeep = Upkeep(_Recorder(asked), "table", now_ms=lambda: 0)
+    upkeep = Upkeep(_Recorder(asked), "table", now_ms=lambda: 0, skew_s=5)
     upkeep.close_gate(1)
     upkeep.open_gate()
     upkeep.keep_cursor(1, 4, "next")
