@@ -11,7 +11,7 @@ import pytest
 from local.channels import Reply
 from local.core_client import CoreControl
 from local.core_ledger import read_journal
-from local.rounds import until_settled
+from local.rounds import REPROCESSOR, RESOLVER, until_settled
 from local.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -86,3 +86,48 @@ def test_500_transactions_with_faults_all_end_and_add_up(stack: Stack, core: Cor
         moved[each.source] -= each.amount
         moved[each.target] += each.amount
     assert core.accounts() == {name: opening[name] + moved[name] for name in opening}
+
+
+ROWS = 200
+
+
+def test_everybody_at_once_sends_no_attempt_twice_and_nothing_after_an_e908(
+    stack: Stack, core: CoreControl
+) -> None:
+    """Two resolvers, reprocessors and sweeps, a resend and a cancel meet at the same rows."""
+    guids = [f"race-{number}" for number in range(ROWS)]
+    core.set_faults([{"kind": "refuse"}])
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        refused = list(pool.map(lambda guid: stack.atm.post(guid, body_of(0)), guids))
+    assert {reply.code for reply in refused} == {"E902"}
+    core.set_faults([{"kind": "execute_then_close", "rate": 0.2, "seed": 1}])
+
+    def resend(guid: str) -> str | None:
+        return stack.atm.post(guid, body_of(0)).code
+
+    def cancel(guid: str) -> str | None:
+        return stack.atm.cancel(guid).code
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        jobs = [
+            pool.submit(stack.invoke, function, {})
+            for function in (RESOLVER, REPROCESSOR)
+            for _ in range(2)
+        ]
+        resends = [pool.submit(resend, guid) for guid in guids[::2]]
+        cancels = [pool.submit(cancel, guid) for guid in guids[::3]]
+        for each in (*jobs, *resends, *cancels):
+            each.result()
+    core.clear()
+    states = until_settled(stack, within_s=240)
+    assert not set(states) - {"DONE", "PARKED"}, states
+
+    sends = Counter((each.guid, each.attempt) for each in core.received() if each.guid in guids)
+    assert max(sends.values()) == 1
+    executed = Counter(each.guid for each in read_journal(stack.journal) if each.guid in guids)
+    codes = {guid: (stack.ledger_row(guid) or {})["code"] for guid in guids}
+    assert {guid for guid, code in codes.items() if code == "0000"} == set(executed)
+    assert max(executed.values()) == 1
+    ended = {guid for guid, code in codes.items() if code == "E908"}
+    assert ended, "no cancel was in time, so the test has shown nothing"
+    assert not {guid for guid, _ in sends} & ended
