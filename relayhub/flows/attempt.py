@@ -203,7 +203,10 @@ def _not_sent(hub: Hub, row: Row, reason: str, by: str) -> Settled:
             outcome = end_unexecuted(hub, row, Event.CANCELLED, by)
         else:
             outcome = hub.ledger.move(
-                *(row, Event.NOT_SENT, by, hub.now_ms()),
+                row,
+                Event.NOT_SENT,
+                by,
+                hub.now_ms(),
                 code=Code.E902,
                 why=Why.NOT_SENT,
                 due_at=failed_due_at(hub, row),

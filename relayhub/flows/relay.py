@@ -16,7 +16,7 @@ from relayhub.flows.attempt import Settled
 from relayhub.flows.steps import (
     Ticket,
     claim_fields,
-    end_unexecuted,
+    end_if_over,
     hint_if_hub_sends,
     hold_contradiction,
     is_too_old,
@@ -192,9 +192,9 @@ def _answer_existing(
         return of_code(Code.E904, row.guid)
     if row.hold or row.state is not State.FAILED:
         return _replay(hub, row)
-    if row.cancel or (row.valid_until or 0) <= hub.now_ms():
-        event = Event.CANCELLED if row.cancel else Event.EXPIRED
-        return _told_by(hub, row, end_unexecuted(hub, row, event, CHANNEL))
+    ended = end_if_over(hub, row, CHANNEL)
+    if ended is not None:
+        return _told_by(hub, row, ended)
     return _claim_again(hub, ticket, row) if may_claim else _replay(hub, row)
 
 
@@ -235,7 +235,10 @@ def _claim_again(hub: Hub, ticket: Ticket, row: Row) -> Reply:
     # An id of its own: the one of the put may stand in the row's past, if its reply was lost.
     fresh = Ticket(hub.new_id(), hub.now_ms(), ticket.dead_at)
     outcome = hub.ledger.move(
-        *(row, Event.CLAIMED, CHANNEL, fresh.sent_at),
+        row,
+        Event.CLAIMED,
+        CHANNEL,
+        fresh.sent_at,
         parked=None,
         **claim_fields(hub, row, fresh),
     )

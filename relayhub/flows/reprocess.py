@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from relayhub.credentials import CredentialsError
 from relayhub.flows import attempt
+from relayhub.flows.due import due_rows
 from relayhub.flows.steps import (
     Ticket,
     claim_fields,
-    end_unexecuted,
+    end_if_over,
     failed_due_at,
     hint_if_hub_sends,
     hold_contradiction,
@@ -28,7 +29,7 @@ from relayhub.ledger import Found, Stored
 from relayhub.row import PARKED, Row, hub_sends
 from relayhub.settings import INQUIRY_S_MAX
 from relayhub.states import SCHEMA, Event, State, Verdict
-from relayhub.upkeep import Due, UpkeepError
+from relayhub.upkeep import UpkeepError
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
@@ -71,7 +72,7 @@ def handle(hub: Hub, hint: Hint, dead_at_ms: int) -> Taken:
         return Taken.GIVEN_BACK
     if row is None or not _is_meant(row, hint):
         return Taken.DROPPED
-    ended = end_if_over(hub, row)
+    ended = _end_if_over(hub, row)
     if ended is not None or not hub_sends(row):
         return ended or Taken.DROPPED
     if row.resends >= hub.settings.resends_max:
@@ -86,18 +87,16 @@ def _is_meant(row: Row, hint: Hint) -> bool:
     return hint.attempt is None or hint.attempt == row.attempt
 
 
-def end_if_over(hub: Hub, row: Row) -> Taken | None:
-    """End a FAILED row that is cancelled or no longer valid (E908); None if it is neither."""
-    if not row.cancel and (row.valid_until or 0) > hub.now_ms():
+def _end_if_over(hub: Hub, row: Row) -> Taken | None:
+    outcome = end_if_over(hub, row, BY)
+    if outcome is None:
         return None
-    event = Event.CANCELLED if row.cancel else Event.EXPIRED
-    outcome = end_unexecuted(hub, row, event, BY)
     return Taken.ENDED if isinstance(outcome, Stored) else Taken.WAITS
 
 
 def _park(hub: Hub, row: Row) -> Taken:
     hub.ledger.move(
-        *(row, Event.PARKED, BY, hub.now_ms()), parked=PARKED_BY_CAP, due_at=row.valid_until
+        row, Event.PARKED, BY, hub.now_ms(), parked=PARKED_BY_CAP, due_at=row.valid_until
     )
     return Taken.PARKED
 
@@ -216,7 +215,10 @@ def sweep(hub: Hub, dead_at_ms: int) -> Swept:
         is_open = hub.upkeep.gate_opens_at() is None
     except UpkeepError:
         is_open = False
-    for due in _due_rows(hub, swept):
+    per_shard = max(1, _SWEEP_ROWS_MAX // hub.settings.read_shards)
+    found = due_rows(hub, (State.FAILED, PARKED), per_shard)
+    swept.due, swept.complete = len(found.rows), found.complete
+    for due in found.rows:
         if hub.now_ms() + _SWEEP_KEEP_BACK_MS > dead_at_ms:
             swept.complete = False
             break
@@ -232,37 +234,20 @@ def _sweep_row(hub: Hub, guid: str, swept: Swept, *, may_hint: bool) -> None:
     row = hub.ledger.read(guid)
     if not isinstance(row, Row) or row.state is not State.FAILED or row.schema > SCHEMA or row.hold:
         return
-    ended = end_if_over(hub, row)
+    ended = _end_if_over(hub, row)
     if ended is not None:
         swept.ended += ended is Taken.ENDED
     elif hub_sends(row) and may_hint:
         swept.hinted += _hint(hub, row)
 
 
-def _due_rows(hub: Hub, swept: Swept) -> list[Due]:
-    shards = hub.settings.read_shards
-    first = int(hub.chance() * shards)
-    limit = max(1, _SWEEP_ROWS_MAX // shards)
-    found: list[Due] = []
-    for group in (State.FAILED, PARKED):
-        for offset in range(shards):
-            try:
-                rows = hub.upkeep.due(group, (first + offset) % shards, hub.now_ms(), limit)
-            except UpkeepError as error:
-                # One shard that cannot be read must not hide the others.
-                hub.note("shard_fault", group=group, reason=str(error))
-                swept.complete = False
-                continue
-            swept.complete = swept.complete and len(rows) < limit
-            found += rows
-    swept.due = len(found)
-    return sorted(found, key=lambda due: due.due_at)
-
-
 def _hint(hub: Hub, row: Row) -> bool:
     """Set the row's next turn, then hint; a hint that is lost comes again at that turn."""
     outcome = hub.ledger.move(
-        *(row, Event.BACKED_OFF, BY, hub.now_ms()),
+        row,
+        Event.BACKED_OFF,
+        BY,
+        hub.now_ms(),
         due_at=failed_due_at(hub, row),
     )
     if not isinstance(outcome, Stored):

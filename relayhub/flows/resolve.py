@@ -13,7 +13,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from relayhub.flows.due import due_rows
 from relayhub.flows.steps import (
+    end_if_over,
     end_unexecuted,
     failed_due_at,
     hint_if_hub_sends,
@@ -24,7 +26,7 @@ from relayhub.ledger import Found, Stored
 from relayhub.row import Row
 from relayhub.settings import INQUIRY_S_MAX
 from relayhub.states import SCHEMA, Code, Event, Hold, State, Verdict, Why
-from relayhub.upkeep import Due, UpkeepError
+from relayhub.upkeep import Due
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
@@ -83,8 +85,13 @@ def run(hub: Hub, dead_at_ms: int, *, rows_max: int = _ROWS_MAX, dry_run: bool =
     A dry run asks nothing and writes nothing: it counts what is due.
     """
     report, pace = Report(), Pace(hub)
-    rows = _due_rows(hub, report, rows_max)
-    for due in () if dry_run else rows:
+    # One more than wanted tells that some are left.
+    found = due_rows(hub, _GROUPS, rows_max + 1)
+    if hub.upkeep.clock_is_off():
+        hub.note("clock_off")
+    report.due, report.oldest_due_ms = len(found.rows), found.oldest_ms
+    report.complete = found.complete and len(found.rows) <= rows_max
+    for due in () if dry_run else found.rows[:rows_max]:
         if hub.now_ms() + _KEEP_BACK_MS > dead_at_ms:
             report.complete = False
             break
@@ -96,34 +103,6 @@ def run(hub: Hub, dead_at_ms: int, *, rows_max: int = _ROWS_MAX, dry_run: bool =
             hub.upkeep.set_aside(due, hub.now_ms() + _RETRY_MS)
         report.steps[event] += 1
     return report
-
-
-def _due_rows(hub: Hub, report: Report, rows_max: int) -> list[Due]:
-    """Return what the index says is due, oldest first; each run starts at another shard."""
-    shards = hub.settings.read_shards
-    first = int(hub.chance() * shards)
-    now_ms = hub.now_ms()
-    found: list[Due] = []
-    unread = 0
-    for group in _GROUPS:
-        for offset in range(shards):
-            try:
-                # One more than wanted tells that some are left.
-                rows = hub.upkeep.due(group, (first + offset) % shards, now_ms, rows_max + 1)
-            except UpkeepError as error:
-                # One shard that cannot be read must not hide the others.
-                hub.note("shard_fault", group=group, reason=str(error))
-                unread += 1
-                continue
-            if rows:
-                overdue_ms = now_ms - rows[0].due_at
-                report.oldest_due_ms[group] = max(report.oldest_due_ms.get(group, 0), overdue_ms)
-            found += rows
-    if hub.upkeep.clock_is_off():
-        hub.note("clock_off")
-    report.due = len(found)
-    report.complete = len(found) <= rows_max and not unread
-    return sorted(found, key=lambda due: due.due_at)[:rows_max]
 
 
 def _handle(hub: Hub, due: Due, pace: Pace, report: Report, dead_at_ms: int) -> str:
@@ -157,7 +136,7 @@ def _abandon(hub: Hub, row: Row, pace: Pace, report: Report, dead_at_ms: int) ->
     if row.dead_at is None or now_ms <= row.dead_at + skew_ms:
         return "skipped"
     outcome = hub.ledger.move(
-        *(row, Event.ABANDONED, BY, now_ms), code=Code.E901, doubted=True, due_at=now_ms
+        row, Event.ABANDONED, BY, now_ms, code=Code.E901, doubted=True, due_at=now_ms
     )
     if not isinstance(outcome, Stored):
         return "lost"
@@ -166,11 +145,14 @@ def _abandon(hub: Hub, row: Row, pace: Pace, report: Report, dead_at_ms: int) ->
 
 def _overdue(hub: Hub, row: Row) -> str:
     """Say of an accepted request whose message did not come that nothing was sent."""
-    now_ms = hub.now_ms()
-    if (row.valid_until or 0) <= now_ms:
-        return _event(end_unexecuted(hub, row, Event.EXPIRED, BY), Event.EXPIRED)
+    ended = end_if_over(hub, row, BY)
+    if ended is not None:
+        return _event(ended, Event.EXPIRED)
     outcome = hub.ledger.move(
-        *(row, Event.OVERDUE, BY, now_ms),
+        row,
+        Event.OVERDUE,
+        BY,
+        hub.now_ms(),
         code=Code.E902,
         why=Why.NOT_SENT,
         due_at=failed_due_at(hub, row),
@@ -240,7 +222,10 @@ def _count_not_found(hub: Hub, row: Row, asked_at: int) -> str:
     if row.not_found_at is None or row.not_found_at <= counts_from(hub, row):
         # The first that counts: one from before the core was seen at it, or failed over, does not.
         outcome = hub.ledger.move(
-            *(row, Event.NOT_FOUND_COUNTED, BY, hub.now_ms()),
+            row,
+            Event.NOT_FOUND_COUNTED,
+            BY,
+            hub.now_ms(),
             not_found_at=asked_at,
             due_at=asked_at + apart_ms,
         )
@@ -268,7 +253,10 @@ def _not_executed(hub: Hub, row: Row) -> str:
         outcome = end_unexecuted(hub, row, Event.CANCELLED, BY)
         return _event(outcome, Event.CANCELLED)
     outcome = hub.ledger.move(
-        *(row, Event.NOT_FOUND, BY, hub.now_ms()),
+        row,
+        Event.NOT_FOUND,
+        BY,
+        hub.now_ms(),
         code=Code.E902,
         why=Why.NOT_FOUND,
         due_at=failed_due_at(hub, row),

@@ -136,6 +136,18 @@ def end_unexecuted(hub: Hub, row: Row, event: Event, by: str) -> Outcome:
     return hub.ledger.move(row, event, by, hub.now_ms(), **changes)
 
 
+def end_if_over(hub: Hub, row: Row, by: str) -> Outcome | None:
+    """End a row of which nothing is on its way if it is cancelled or not valid any more (E908).
+
+    None if it is neither.
+    """
+    if row.cancel:
+        return end_unexecuted(hub, row, Event.CANCELLED, by)
+    if (row.valid_until or 0) <= hub.now_ms():
+        return end_unexecuted(hub, row, Event.EXPIRED, by)
+    return None
+
+
 def proves_from(hub: Hub, row: Row) -> int:
     """Return the moment before which a NOT_FOUND proves nothing, of whatever row; epoch ms.
 

@@ -25,7 +25,7 @@ LAYERS: Final[tuple[tuple[str, ...], ...]] = (
     ("ledger", "core", "queues", "answers", "http_event"),
     ("upkeep",),
     ("hub",),
-    ("flows.steps",),
+    ("flows.steps", "flows.due"),
     ("flows.attempt", "flows.cancel"),
     ("flows.relay", "flows.resolve", "flows.reprocess", "flows.purge"),
     ("hint_event",),
