@@ -60,9 +60,10 @@ class Applied:
 
 @dataclass(frozen=True)
 class Conflict:
-    """The condition did not hold; the item as it was found."""
+    """The condition did not hold; the item as it was found, and the service's own time."""
 
     item: Mapping[str, Any]
+    date_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def call(
     return NoAnswer(reason) if may_be_applied else Refused(reason)
 
 
-def date_ms(response: Mapping[str, Any]) -> int | None:
+def date_ms(response: Any) -> int | None:
     """Return the service's own time of its answer, epoch ms in whole seconds; None without one."""
     text = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     try:
@@ -148,7 +149,9 @@ def is_clock_off(before_ms: int, date: int | None, after_ms: int, skew_s: int) -
 def _conflict(error: ClientError) -> Conflict | NoAnswer:
     """Return the conflict; without the item it tells nothing about whose row is there."""
     item: Any = error.response.get("Item")
-    return Conflict(item) if item else NoAnswer("conflict without an item")
+    if not item:
+        return NoAnswer("conflict without an item")
+    return Conflict(item, date_ms(error.response))
 
 
 def _status(error: ClientError) -> int:

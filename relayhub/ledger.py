@@ -155,11 +155,11 @@ class Ledger:
             case Applied(response):
                 self._on_step(entry, new)
                 return Stored(new, dynamo.date_ms(response))
-            case Conflict(item):
+            case Conflict(item, date_ms):
                 found = from_item(item)
                 if _is_ours(found, new, entry):
                     self._on_step(entry, found)
-                    return Stored(found)
+                    return Stored(found, date_ms)
                 return Found(found)
             case failure:
                 return failure

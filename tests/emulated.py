@@ -129,10 +129,17 @@ class FaultyClient:
                 before = self.before[name].pop(0) if self.before[name] else None
             if before is not None:
                 before()
-            answer = fault(operation, request) if fault else operation(**request)
-            if self._now_ms is not None:
-                headers = answer["ResponseMetadata"]["HTTPHeaders"]
-                headers["date"] = formatdate(self._now_ms() / 1000, usegmt=True)
+            try:
+                answer = fault(operation, request) if fault else operation(**request)
+            except ClientError as error:
+                self._stamp(error.response)
+                raise
+            self._stamp(answer)
             return answer
 
         return call
+
+    def _stamp(self, response: Any) -> None:
+        if self._now_ms is not None:
+            headers = response["ResponseMetadata"].setdefault("HTTPHeaders", {})
+            headers["date"] = formatdate(self._now_ms() / 1000, usegmt=True)

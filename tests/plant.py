@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from functions.reprocessor.handler import take
 from relayhub.core import Answered, CoreRequest, Doubt, Finding, NotSent, SendOutcome
 from relayhub.hub import Hub
@@ -132,8 +134,12 @@ class Dated:
         operation = getattr(self._inner, name)
 
         def call(**request: Any) -> Any:
-            date = formatdate(self._now_ms() // 1000, usegmt=True)
-            return {**operation(**request), "ResponseMetadata": {"HTTPHeaders": {"date": date}}}
+            dated: Any = {"HTTPHeaders": {"date": formatdate(self._now_ms() // 1000, usegmt=True)}}
+            try:
+                return {**operation(**request), "ResponseMetadata": dated}
+            except ClientError as error:
+                error.response["ResponseMetadata"] |= dated
+                raise
 
         return call
 

@@ -113,6 +113,10 @@ def _ask_claim_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
     gate = look_at_gate(hub)
     if not gate.may_ask:
         return Taken.WAITS
+    if hub.upkeep.clock_is_off():
+        # The call would be stopped after the claim, at the cost of an attempt.
+        hub.note("clock_off", guid=row.guid)
+        return Taken.WAITS
     asked_at = hub.now_ms()
     finding = hub.core.ask(row.guid, inquiry_id=hub.new_id(), within_s=INQUIRY_S_MAX)
     _mind_the_gate(hub, gate, finding)

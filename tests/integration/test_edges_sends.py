@@ -63,6 +63,18 @@ def test_a_sender_whose_clock_is_off_sends_nothing(works: Works, who: str, ahead
     assert works.core.sent == []
     assert (row.state, row.code, row.why) == (State.FAILED, "E902", "not_sent")
     assert (row.doubted, works.noted("clock_off")) == (False, 1)
+    assert row.resends == 0, "the cap must not count what a wrong clock has stopped"
+
+
+@WHO
+def test_a_claim_that_is_found_again_is_checked_for_the_clock_too(works: Works, who: str) -> None:
+    """The failed condition bears the ledger's time as well as the row."""
+    send, claim = ready(works, who)
+    works.dynamo.faults[claim].append(reply_lost)
+    works.dynamo.before[claim] += [lambda: None, lambda: setattr(works, "dynamo_ahead_ms", 120_000)]
+    send(works)
+    assert works.core.sent == []
+    assert works.held().state is State.FAILED
 
 
 @WHO
@@ -83,7 +95,7 @@ def undated(operation: Callable[..., Any], request: dict[str, Any]) -> Any:
     return {**operation(**request), "ResponseMetadata": {"HTTPHeaders": {}}}
 
 
-@WHO
+@pytest.mark.parametrize("who", ["relay", "resend"])
 def test_an_answer_of_the_ledger_without_a_time_stops_no_send(works: Works, who: str) -> None:
     """It tells nothing of the clock."""
     send, claim = ready(works, who)
