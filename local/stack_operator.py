@@ -53,12 +53,13 @@ class Operator:
         return _plain_row(found["Item"]) if "Item" in found else None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return every row of the table."""
+        """Return every GUID's row; the project's own, whose keys begin with `!`, are left out."""
         pages = self._client("dynamodb").get_paginator("scan")
         return [
             _plain_row(item)
             for page in pages.paginate(TableName=self.table, ConsistentRead=True)
             for item in page["Items"]
+            if not item["guid"]["S"].startswith("!")
         ]
 
     def depth(self, queue_url: str) -> int:

@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from relayhub.message import MalformedError
+from relayhub.message import (
+    AlreadyOverError,
+    MalformedError,
+    MessageRules,
+    Submission,
+    read_submission,
+)
 from relayhub.replies import Reply, of_code
+from relayhub.settings import Settings
 from relayhub.states import Code
 
 if TYPE_CHECKING:
@@ -51,6 +58,25 @@ def read_call(event: Mapping[str, Any], claim: str) -> Call | Reply:
     # A gateway may hand a path over as it was sent; no GUID has a % of its own.
     guid = unquote(str(_map(event, "pathParameters").get("guid", "")))
     return Call(route, identity, headers, body, is_text, guid)
+
+
+def read_request(
+    call: Call, settings: Settings, now_ms: int
+) -> tuple[Submission, AlreadyOverError | None]:
+    """Return the request, and the error if it is over by its own word. Raises MalformedError."""
+    rules = MessageRules(settings.body_bytes_max, settings.fingerprint_fields, settings.delivery)
+    try:
+        request = read_submission(
+            headers=call.headers,
+            body=call.body,
+            is_text=call.is_text,
+            channel=settings.channel_name(call.identity),
+            rules=rules,
+            now_ms=now_ms,
+        )
+    except AlreadyOverError as over:
+        return over.submission, over
+    return request, None
 
 
 def to_response(reply: Reply) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.row import hub_sends
-from relayhub.states import CODE_OF_OPEN_STATE, Code, DefiniteCodes, State, Told, told
+from relayhub.states import CODE_OF_OPEN_STATE, NOT_KNOWN, Code, DefiniteCodes, State, Told, told
 from relayhub.times import rfc3339
 
 if TYPE_CHECKING:
@@ -104,26 +104,15 @@ def of_code(code: Code, guid: str | None, *, status: int | None = None, detail: 
 
 def not_known(guid: str) -> Reply:
     """Return the answer for a GUID that this channel has no row of; it bears no code."""
-    document = {
-        "type": "about:blank",
-        "title": "not known yet",
-        "status": 404,
-        "detail": "The hub knows no such GUID of this channel yet. It may still arrive, or may have"
-        " been executed before the ledger's memory. Resend with the same GUID.",
-        "code": None,
-        "guid": guid,
-        **_NO_FACTS,
-        "executed": "unknown",
-        "resend": "yes",
-        "new_guid": "no",
-    }
-    return _own(document, 404, None, {})
+    return _own(_document(NOT_KNOWN, None, guid, NOT_KNOWN.status), 404, None, {})
 
 
 _NO_FACTS: Final = dict.fromkeys(("state", "attempt", "accepted_at", "ask_after", "valid_until"))
 
 
-def _document(words: Told, code: str, guid: str | None, status: int | None) -> dict[str, Any]:
+def _document(
+    words: Told, code: str | None, guid: str | None, status: int | None
+) -> dict[str, Any]:
     head = {"type": "about:blank", "title": words.title}
     if status is not None:
         head["status"] = status  # type: ignore[assignment]
@@ -144,9 +133,14 @@ def _facts(row: Row) -> dict[str, Any]:
         "state": row.state,
         "attempt": row.attempt,
         "accepted_at": rfc3339(row.accepted_at),
-        "ask_after": None if row.ask_after is None else rfc3339(row.ask_after),
+        # Only a doubt has a time from which its answer can be had.
+        "ask_after": rfc3339(row.ask_after) if row.ask_after and _is_open(row) else None,
         "valid_until": None if row.valid_until is None else rfc3339(row.valid_until),
     }
+
+
+def _is_open(row: Row) -> bool:
+    return code_of(row) in {Code.E901, Code.E903}
 
 
 def _own(document: dict[str, Any], status: int, code: str | None, headers: dict[str, str]) -> Reply:

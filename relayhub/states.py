@@ -282,6 +282,13 @@ TOLD: Final[tuple[Told, ...]] = (
     ),
 )
 
+# What is told of a GUID that has no row of its channel: no code, which a channel reads as E901.
+NOT_KNOWN: Final = Told(
+    *("", 404, Tri.UNKNOWN, Tri.YES, Tri.NO, "not known yet"),
+    "The hub knows no such GUID of this channel yet. It may still arrive, or may have been executed"
+    " before the ledger's memory. Resend with the same GUID.",
+)
+
 _BY_LABEL: Final = {told.label: told for told in reversed(TOLD)}
 _UNSENT: Final = TOLD[-1]
 

@@ -33,7 +33,6 @@ _WARNINGS: Final = {
     "core_longest_wrong": "CoreLongestWrong",
     "gate_closed": "GateClosed",
     "held": "Held",
-    "hint_fault": "HintFault",
     "hint_rejected": "HintRejected",
     "not_ready": "NotReady",
     "row_fault": "RowFault",
@@ -72,11 +71,11 @@ def note(what: str, **facts: Any) -> None:
         _count(f"Hint.{facts['taken']}", 1)
 
 
-def fault(error: Exception) -> None:
+def fault(error: Exception, *, guid: str | None) -> None:
     """Log a fault by its kind and place; its text may quote what it was about."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     places = [f"{frame.name}:{frame.lineno}" for frame in frames]
-    logger.error("fault", error=type(error).__name__, places=places)
+    logger.error("fault", guid=guid, error=type(error).__name__, places=places)
     _count("Fault", 1)
 
 
@@ -87,6 +86,7 @@ def resolved(report: resolve.Report) -> None:
     _count("Inquiries", report.asked)
     for state in ("SENT", "UNKNOWN", "RECEIVED"):
         _milliseconds(f"OldestDue.{state}", report.oldest_due_ms.get(state, 0))
+        _milliseconds(f"OldestAge.{state}", report.oldest_age_ms.get(state, 0))
 
 
 def swept(report: reprocess.Swept) -> None:

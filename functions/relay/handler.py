@@ -7,14 +7,13 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from relayhub.flows import cancel, relay
-from relayhub.http_event import CANCEL, STATUS, Call, read_call, to_response
+from relayhub.http_event import STATUS, SUBMIT, read_call, read_request, to_response
 from relayhub.hub import Hub, build
 from relayhub.message import (
     AlreadyOverError,
     MalformedError,
-    MessageRules,
+    Submission,
     check_guid,
-    read_submission,
 )
 from relayhub.replies import Reply, of_code
 from relayhub.states import Code
@@ -33,40 +32,33 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def answer(hub: Hub, event: dict[str, Any], dead_at_ms: int) -> Reply:
     """Return the reply to the event."""
-    started_ms, call, reply = hub.now_ms(), None, None
+    started_ms, guid = hub.now_ms(), None
     try:
         call = read_call(event, hub.settings.channel_claim)
-        reply = call if isinstance(call, Reply) else _serve(hub, call, dead_at_ms)
+        if isinstance(call, Reply):
+            reply = call
+        elif call.route == SUBMIT:
+            request, over = read_request(call, hub.settings, hub.now_ms())
+            guid = request.guid
+            reply = _submit(hub, request, over, dead_at_ms)
+        else:
+            guid = check_guid(call.guid)
+            act = relay.status if call.route == STATUS else cancel.run
+            reply = act(hub, guid, hub.settings.channel_name(call.identity))
     except MalformedError as error:
-        reply = of_code(Code.E905, None, status=error.status, detail=str(error))
+        reply = of_code(Code.E905, guid, status=error.status, detail=str(error))
     except Exception as error:  # noqa: BLE001 - the edge: the request may have left, so E901
-        fault(error)
-        reply = of_code(Code.E901, None)
-    hub.note("answered", code=reply.code, status=reply.status, elapsed_ms=hub.now_ms() - started_ms)
+        fault(error, guid=guid)
+        reply = of_code(Code.E901, guid)
+    elapsed_ms = hub.now_ms() - started_ms
+    hub.note("answered", guid=guid, code=reply.code, status=reply.status, elapsed_ms=elapsed_ms)
     return reply
 
 
-def _serve(hub: Hub, call: Call, dead_at_ms: int) -> Reply:
-    channel = hub.settings.channel_name(call.identity)
-    if call.route == STATUS:
-        return relay.status(hub, check_guid(call.guid), channel)
-    if call.route == CANCEL:
-        return cancel.run(hub, check_guid(call.guid), channel)
-    rules = MessageRules(
-        hub.settings.body_bytes_max, hub.settings.fingerprint_fields, hub.settings.delivery
-    )
-    try:
-        request = read_submission(
-            headers=call.headers,
-            body=call.body,
-            is_text=call.is_text,
-            channel=channel,
-            rules=rules,
-            now_ms=hub.now_ms(),
-        )
-    except AlreadyOverError as over:
-        reply = relay.resume(hub, over.submission, dead_at_ms)
-        if reply is None:
-            raise
-        return reply
-    return relay.submit(hub, request, dead_at_ms)
+def _submit(hub: Hub, request: Submission, over: AlreadyOverError | None, dead_at_ms: int) -> Reply:
+    if over is None:
+        return relay.submit(hub, request, dead_at_ms)
+    known = relay.resume(hub, request, dead_at_ms)
+    if known is None:
+        raise over
+    return known

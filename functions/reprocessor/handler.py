@@ -30,13 +30,16 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def take(hub: Hub, record: dict[str, Any], dead_at_ms: int) -> bool:
     """Take one message; whatever is wrong with it harms no other. False: it must come again."""
+    guid = None
     try:
-        taken = reprocess.handle(hub, read_hint(record["body"]), dead_at_ms)
+        hint = read_hint(record["body"])
+        guid = hint.guid
+        taken = reprocess.handle(hub, hint, dead_at_ms)
     except MalformedError as error:
         hub.note("hint_rejected", reason=str(error))
         return hub.hints.put_aside(record["body"], str(error)) is None
     except Exception as error:  # noqa: BLE001 - the edge of one record
-        hub.note("hint_fault", error=type(error).__name__)
+        telemetry.fault(error, guid=guid)
         return False
-    hub.note("hint", taken=taken)
+    hub.note("hint", guid=guid, taken=taken)
     return taken is not reprocess.Taken.GIVEN_BACK

@@ -49,6 +49,7 @@ class Report:
     asked: int = 0
     steps: Counter[str] = field(default_factory=Counter)
     oldest_due_ms: dict[str, int] = field(default_factory=dict)  # By state: how long overdue.
+    oldest_age_ms: dict[str, int] = field(default_factory=dict)  # By state, of the rows looked at.
     complete: bool = True  # False: rows that were due are left for the next run.
 
 
@@ -112,6 +113,8 @@ def _handle(hub: Hub, due: Due, pace: Pace, report: Report, dead_at_ms: int) -> 
         return "gone" if row is None else "unreadable"
     if row.schema > SCHEMA or (row.due_at or 0) > hub.now_ms() or _waits_for_a_person(row):
         return "skipped"
+    age_ms = hub.now_ms() - row.accepted_at
+    report.oldest_age_ms[row.state] = max(age_ms, report.oldest_age_ms.get(row.state, 0))
     match row.state:
         case State.SENT:
             return _abandon(hub, row, pace, report, dead_at_ms)

@@ -67,6 +67,11 @@ def test_500_transactions_with_faults_all_end_and_add_up(stack: Stack, core: Cor
     told = Counter(reply.code for reply in replies)
     assert told["E901"] > TRANSACTIONS * 0.1
     assert None not in told
+    # The backlog takes the bytes; the core reads and executes them after the hub gave up.
+    core.set_faults([{"kind": "accept_nothing"}])
+    with ThreadPoolExecutor(10) as pool:
+        unread = list(pool.map(lambda n: stack.atm.post(f"load-b{n}", body_of(n)), range(10)))
+    assert {reply.code for reply in unread} == {"E901"}
     core.set_faults([{"kind": "refuse"}])
     away = [stack.atm.post(f"away-{number}", body_of(number)) for number in range(10)]
     assert {reply.code for reply in away} == {"E902"}
@@ -74,11 +79,16 @@ def test_500_transactions_with_faults_all_end_and_add_up(stack: Stack, core: Cor
     states = until_settled(stack, within_s=240)
     assert not set(states) - {"DONE", "PARKED"}, states
 
+    adds_up(stack, core, opening, before)
+
+
+def adds_up(stack: Stack, core: CoreControl, opening: dict[str, int], before: int) -> None:
+    """Compare the ledger, the journal since `before` and the balances: one truth."""
     journal = read_journal(stack.journal)[before:]
     executed = Counter(each.guid for each in journal)
     assert max(executed.values()) == 1
     rows = {row["guid"]: row for row in stack.scan_rows() if row["guid"][:5] in {"load-", "away-"}}
-    assert len(rows) == TRANSACTIONS + 10
+    assert len(rows) == TRANSACTIONS + 20
     done = {guid for guid, row in rows.items() if row["code"] == "0000"}
     assert done == set(executed)
     moved: Counter[str] = Counter()
@@ -86,6 +96,25 @@ def test_500_transactions_with_faults_all_end_and_add_up(stack: Stack, core: Cor
         moved[each.source] -= each.amount
         moved[each.target] += each.amount
     assert core.accounts() == {name: opening[name] + moved[name] for name in opening}
+
+
+SENDS_AT_ONCE = 5  # The template's HintsConcurrency.
+
+
+def test_the_hub_sends_what_waited_within_its_concurrency(stack: Stack, core: CoreControl) -> None:
+    """Thirty rows waited for the core; each call takes a second, and five are at it at most."""
+    guids = [f"wait-{number}" for number in range(30)]
+    core.set_faults([{"kind": "refuse"}])
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        refused = list(pool.map(lambda guid: stack.atm.post(guid, body_of(0)), guids))
+    assert {reply.code for reply in refused} == {"E902"}
+    core.set_faults([{"kind": "slow", "guid_prefix": "wait-", "seconds": 1}])
+    states = until_settled(stack, within_s=240)
+    assert not set(states) - {"DONE", "PARKED"}, states
+    begun = sorted(each.time_ms for each in core.received() if each.guid in guids)
+    assert len(begun) == len(guids)
+    at_once = max(sum(first <= other < first + 1_000 for other in begun) for first in begun)
+    assert 1 < at_once <= SENDS_AT_ONCE
 
 
 ROWS = 200

@@ -142,8 +142,10 @@ def test_only_what_was_not_looked_at_comes_again(works: Works) -> None:
     assert states == [State.DONE, State.FAILED, State.DONE]
 
 
-def test_a_fault_of_one_record_harms_no_other(works: Works) -> None:
-    """Whatever nobody expected: that one comes again."""
+def test_a_fault_of_one_record_harms_no_other(
+    works: Works, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever nobody expected: that one comes again, and the log names it, not what it says."""
     works.fail("G-1")
     works.fail("G-2")
 
@@ -153,7 +155,9 @@ def test_a_fault_of_one_record_harms_no_other(works: Works) -> None:
     works.core.during_ask.append(fault)
     works.core.findings += [NOT_FOUND] * 2
     assert batch(works, hint_body("G-1", 1), hint_body("G-2", 1)) == [False, True]
-    assert works.noted("hint_fault") == 1
+    (fault_line,) = [vars(each) for each in caplog.records if each.message == "fault"]
+    assert (fault_line["guid"], fault_line["error"]) == ("G-1", "RuntimeError")
+    assert "a fault of this row alone" not in str(fault_line)
 
 
 def test_a_batch_that_takes_long_gives_back_what_no_longer_fits(works: Works) -> None:

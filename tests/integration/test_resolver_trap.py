@@ -90,6 +90,21 @@ def test_a_killed_sender_whose_bytes_are_read_later_is_waited_for(plant: Plant) 
     assert (plant.bank.executed, plant.held().code) == ({"G-1": 1}, "0000")
 
 
+def test_with_the_bounds_bypassed_bytes_that_are_read_later_are_paid_twice(plant: Plant) -> None:
+    """A core that reads from its backlog after the hub gave up is what the bounds wait for."""
+    plant.bank.begins_after_ms = 25_000 + LATE_MS
+    plant.post()
+    plant.edit(
+        state="SENT", ended_at=START_MS, ask_after=START_MS, due_at=START_MS, open_shard="SENT#0"
+    )
+    plant.deploy(min_age_s=0, not_found_apart_s=1)
+    live(plant, 60)
+    assert plant.bank.sends == [("G-1", 1), ("G-1", 2)]
+    plant.clock.advance(3 * LATE_MS / 1000)
+    plant.bank.settle()
+    assert plant.bank.executed == {"G-1": 2}
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("MIN_AGE_S", "64"), ("CORE_LONGEST_S", "61")], ids=["min_age", "longest"]
 )
