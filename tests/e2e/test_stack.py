@@ -196,9 +196,11 @@ def test_what_the_function_logs_and_counts_can_be_read(stack: Stack, atm: Channe
     """Log lines and metrics (EMF) are kept, by GUID."""
     atm.post("logged-1", TRANSFER)
     lines = list(json_lines(stack.function_logs()))
-    assert [line["event"] for line in lines if line.get("guid") == "logged-1"] == [
-        "claimed",
-        "answered",
+    named = [line for line in lines if line.get("guid") == "logged-1"]
+    assert [(line["message"], line.get("event")) for line in named] == [
+        ("step", "claimed"),
+        ("step", "answered"),
+        ("answered", None),
     ]
     assert any("_aws" in line for line in lines)
 
