@@ -23,6 +23,7 @@ PROBLEM_TYPE: Final = "application/problem+json"
 JSON_TYPE: Final = "application/json"
 ACCEPTED: Final = 202
 BAD_REQUEST: Final = 400
+_OPEN: Final = frozenset({Code.E901, Code.E903})
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def of_row(row: Row, codes: DefiniteCodes, now_ms: int, *, code: str | None = No
     words = told(code, codes, hub_sends=hub_sends(row))
     status = words.status or row.response_status or BAD_REQUEST
     headers = _retry_after(_retry_after_s(words, row, now_ms))
-    document = _document(words, code, row.guid, status) | _facts(row)
+    document = _document(words, code, row.guid, status) | _facts(row, code)
     return _own(document, status, code, headers)
 
 
@@ -68,7 +69,7 @@ def status_of(row: Row, codes: DefiniteCodes, now_ms: int) -> Reply:
     code = code_of(row)
     words = told(code, codes, hub_sends=hub_sends(row))
     facts = {
-        **_facts(row),
+        **_facts(row, code),
         "updated_at": rfc3339(row.updated_at),
         "age_s": max(0, now_ms - row.accepted_at) // 1000,
     }
@@ -86,7 +87,7 @@ def of_cancel(row: Row, codes: DefiniteCodes) -> Reply:
     is_settled = row.state is State.DONE and not row.hold
     document = {
         **_document(words, code, row.guid, None),
-        **_facts(row),
+        **_facts(row, code),
         "cancelled": code == Code.E908,
     }
     return _own(document, 200 if is_settled else ACCEPTED, code, {})
@@ -128,19 +129,15 @@ def _document(
     }
 
 
-def _facts(row: Row) -> dict[str, Any]:
+def _facts(row: Row, code: str) -> dict[str, Any]:
     return {
         "state": row.state,
         "attempt": row.attempt,
         "accepted_at": rfc3339(row.accepted_at),
-        # Only a doubt has a time from which its answer can be had.
-        "ask_after": rfc3339(row.ask_after) if row.ask_after and _is_open(row) else None,
+        # Only an open outcome has a time from which it is worth asking.
+        "ask_after": rfc3339(row.ask_after) if row.ask_after and code in _OPEN else None,
         "valid_until": None if row.valid_until is None else rfc3339(row.valid_until),
     }
-
-
-def _is_open(row: Row) -> bool:
-    return code_of(row) in {Code.E901, Code.E903}
 
 
 def _own(document: dict[str, Any], status: int, code: str | None, headers: dict[str, str]) -> Reply:

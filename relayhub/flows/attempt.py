@@ -16,7 +16,7 @@ from relayhub import dynamo
 from relayhub.answers import AnswerStoreError
 from relayhub.core import Answered, CoreRequest, Doubt, NotSent, SendOutcome
 from relayhub.dynamo import NoAnswer, Refused
-from relayhub.flows.steps import answer_fields, end_unexecuted, expires_at, failed_due_at
+from relayhub.flows.steps import answer_fields, end_unexecuted, expires_at, fail
 from relayhub.ledger import Found, Stored
 from relayhub.states import SCHEMA, Code, Event, Hold, State, Why
 
@@ -202,15 +202,7 @@ def _not_sent(hub: Hub, row: Row, reason: str, by: str) -> Settled:
         if row.cancel:
             outcome = end_unexecuted(hub, row, Event.CANCELLED, by)
         else:
-            outcome = hub.ledger.move(
-                row,
-                Event.NOT_SENT,
-                by,
-                hub.now_ms(),
-                code=Code.E902,
-                why=Why.NOT_SENT,
-                due_at=failed_due_at(hub, row),
-            )
+            outcome = fail(hub, row, Event.NOT_SENT, by, Why.NOT_SENT)
         match outcome:
             case Stored(failed):
                 hub.note("not_sent", guid=row.guid, attempt=row.attempt, reason=reason)

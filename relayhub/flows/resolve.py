@@ -17,7 +17,7 @@ from relayhub.flows.due import due_rows
 from relayhub.flows.steps import (
     end_if_over,
     end_unexecuted,
-    failed_due_at,
+    fail,
     hint_if_hub_sends,
     proves_from,
     settle_by_inquiry,
@@ -151,18 +151,14 @@ def _overdue(hub: Hub, row: Row) -> str:
     ended = end_if_over(hub, row, BY)
     if ended is not None:
         return _event(ended, Event.EXPIRED)
-    outcome = hub.ledger.move(
-        row,
-        Event.OVERDUE,
-        BY,
-        hub.now_ms(),
-        code=Code.E902,
-        why=Why.NOT_SENT,
-        due_at=failed_due_at(hub, row),
-    )
+    return _fail(hub, row, Event.OVERDUE, Why.NOT_SENT)
+
+
+def _fail(hub: Hub, row: Row, event: Event, why: Why) -> str:
+    outcome = fail(hub, row, event, BY, why)
     if isinstance(outcome, Stored):
         hint_if_hub_sends(hub, outcome.row)
-    return _event(outcome, Event.OVERDUE)
+    return _event(outcome, event)
 
 
 def _inquire(hub: Hub, row: Row, pace: Pace, report: Report, dead_at_ms: int) -> str:
@@ -255,18 +251,7 @@ def _not_executed(hub: Hub, row: Row) -> str:
     if row.cancel:
         outcome = end_unexecuted(hub, row, Event.CANCELLED, BY)
         return _event(outcome, Event.CANCELLED)
-    outcome = hub.ledger.move(
-        row,
-        Event.NOT_FOUND,
-        BY,
-        hub.now_ms(),
-        code=Code.E902,
-        why=Why.NOT_FOUND,
-        due_at=failed_due_at(hub, row),
-    )
-    if isinstance(outcome, Stored):
-        hint_if_hub_sends(hub, outcome.row)
-    return _event(outcome, Event.NOT_FOUND)
+    return _fail(hub, row, Event.NOT_FOUND, Why.NOT_FOUND)
 
 
 def _hold(hub: Hub, row: Row, reason: str) -> str:

@@ -12,7 +12,7 @@ from relayhub.answers import AnswerStoreError
 from relayhub.message import born_ms
 from relayhub.row import hub_sends, item_bytes, to_item
 from relayhub.settings import LEDGER_WRITE_WORST_S
-from relayhub.states import Code, Event, Hold, State
+from relayhub.states import Code, Event, Hold, State, Why
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
@@ -128,6 +128,12 @@ def expires_at(hub: Hub, row: Row) -> int:
     is_evidence = row.doubted or row.state is State.UNKNOWN
     kept_s = hub.settings.evidence_s if is_evidence else hub.settings.retention_s
     return -(-hub.now_ms() // 1000) + kept_s
+
+
+def fail(hub: Hub, row: Row, event: Event, by: str, why: Why) -> Outcome:
+    """Make FAILED (E902) of a row that was certainly not executed, and set its next turn."""
+    changes = {"code": Code.E902, "why": why, "due_at": failed_due_at(hub, row)}
+    return hub.ledger.move(row, event, by, hub.now_ms(), **changes)
 
 
 def end_unexecuted(hub: Hub, row: Row, event: Event, by: str) -> Outcome:

@@ -146,6 +146,7 @@ def test_whatever_goes_wrong_inside_is_in_doubt(world: World) -> None:
     reply = world.post()
     told = document(reply)
     assert (reply.status, told["code"], told["executed"]) == (504, "E901", "unknown")
+    assert (told["guid"], world.notes[-1][1]["guid"]) == ("G-1", "G-1")
     assert set(told) >= FIELDS
     assert b"a-secret-word" not in reply.body
     assert b"Traceback" not in reply.body

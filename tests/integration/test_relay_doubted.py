@@ -66,6 +66,7 @@ def test_a_core_that_is_at_it_is_written_down(world: World) -> None:
     world.post()
     row = world.held()
     assert (row.state, row.attempt, row.hold) == (State.FAILED, 1, "contradiction")
+    assert document(world.get())["ask_after"] is not None
     assert len(world.core.sent) == 1
 
 

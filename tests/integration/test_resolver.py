@@ -116,6 +116,7 @@ def test_a_killed_holders_answer_is_found_without_anybody_resending(works: Works
     works.core.findings.append(processed())
     report = resolver(works)
     assert report.oldest_due_ms["SENT"] == 60_000
+    assert report.oldest_age_ms == {"SENT": DEAD_MS + 65_000 - START_MS}
     assert events(works) == ["claimed", "abandoned", "processed"]
     assert works.post().body == EXECUTED.body
 
