@@ -1,8 +1,9 @@
 """Sets through the API what the emulator leaves out of the template, as the template has it.
 
-One thing is taken back: the emulator speaks plain HTTP, so a bucket policy that demands TLS would
-refuse every answer. It does not enforce encryption, lifecycle rules or throttling at all: those are
-asserted on the template by a test, and nothing here pretends that they work on this machine.
+One thing is taken back: the emulator speaks plain HTTP, so policies that demand TLS would refuse
+every answer and every message. It does not enforce encryption, lifecycle rules or throttling at
+all: those are asserted on the template by a test, and nothing here pretends that they work on this
+machine.
 """
 
 import json
@@ -64,21 +65,35 @@ def adjust(
     values = Values.of(template, parameters)
     said: list[str] = []
     for logical, resource in template["Resources"].items():
-        properties = resource.get("Properties", {})
-        match resource["Type"]:
-            case "AWS::DynamoDB::Table":
-                said += _adjust_table(emulator, names[logical], properties)
-            case "AWS::Serverless::Function":
-                reserved = values.read(properties.get("ReservedConcurrentExecutions"))
-                said += _adjust_function(emulator, names[logical], reserved)
-            case "AWS::Lambda::EventSourceMapping":
-                limit = values.read(properties.get("ScalingConfig", {}).get("MaximumConcurrency"))
-                said += _adjust_source(emulator, names[logical], limit)
-            case "AWS::S3::BucketPolicy":
-                said += _allow_plain_http(emulator, names[str(properties["Bucket"]["Ref"])])
-            case _:
-                pass
+        if logical in names:  # Else its condition does not hold under these parameters.
+            said += _adjust_one(emulator, values, names, logical, resource)
     return tuple(said)
+
+
+def _adjust_one(
+    emulator: Emulator,
+    values: Values,
+    names: Mapping[str, str],
+    logical: str,
+    resource: Mapping[str, Any],
+) -> Iterator[str]:
+    properties = resource.get("Properties", {})
+    match resource["Type"]:
+        case "AWS::DynamoDB::Table":
+            yield from _adjust_table(emulator, names[logical], properties)
+        case "AWS::Serverless::Function":
+            reserved = values.read(properties.get("ReservedConcurrentExecutions"))
+            yield from _adjust_function(emulator, names[logical], reserved)
+        case "AWS::Lambda::EventSourceMapping":
+            limit = values.read(properties.get("ScalingConfig", {}).get("MaximumConcurrency"))
+            yield from _adjust_source(emulator, names[logical], limit)
+        case "AWS::S3::BucketPolicy":
+            yield from _allow_plain_http(emulator, names[str(properties["Bucket"]["Ref"])])
+        case "AWS::SQS::QueuePolicy":
+            for queue in properties["Queues"]:
+                yield from _allow_plain_http_to_queue(emulator, names[str(queue["Ref"])])
+        case _:
+            pass
 
 
 def _adjust_table(emulator: Emulator, name: str, properties: Mapping[str, Any]) -> Iterator[str]:
@@ -122,6 +137,18 @@ def _allow_plain_http(emulator: Emulator, bucket: str) -> Iterator[str]:
     else:
         client.delete_bucket_policy(Bucket=bucket)
     yield f"{bucket}: plain HTTP allowed"
+
+
+def _allow_plain_http_to_queue(emulator: Emulator, url: str) -> Iterator[str]:
+    client = emulator.client("sqs")
+    found = client.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])
+    policy = json.loads(found["Attributes"]["Policy"])
+    kept = [each for each in policy["Statement"] if not _demands_tls(each)]
+    if len(kept) == len(policy["Statement"]):
+        return
+    rest = json.dumps(policy | {"Statement": kept}) if kept else ""
+    client.set_queue_attributes(QueueUrl=url, Attributes={"Policy": rest})
+    yield f"{url.rpartition('/')[2]}: plain HTTP allowed"
 
 
 def _demands_tls(statement: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ GUID_LENGTH_MAX: Final = 128
 
 _HEADER: Final = "The Idempotency-Key header"
 _MEMBER: Final = "The body's guid"
+_RECORD_KEY: Final = "The record's key"
 _WHAT_TO_DO: Final = f"send 1 to {GUID_LENGTH_MAX} characters of A-Z a-z 0-9 . _ : -"
 _FAULTS: Final = (
     (re.compile(r"\A\Z"), "is empty"),
@@ -58,6 +59,14 @@ def guid_of_header(value: str | None) -> str | None:
 def guid_of_member(value: object) -> str:
     """Return the GUID of the JSON body's member `guid`."""
     return _checked(value, _MEMBER)
+
+
+def guid_of_record_key(key: bytes) -> str:
+    """Return the GUID that a Kafka record's key is."""
+    try:
+        return _checked(key.decode(), _RECORD_KEY)
+    except UnicodeDecodeError:
+        raise MalformedError(f"{_RECORD_KEY} is not UTF-8 text: {_WHAT_TO_DO}.") from None
 
 
 def born_ms(guid: str, now_ms: int) -> int | None:

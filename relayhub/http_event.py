@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SUBMIT: Final = "POST /transactions"
 STATUS: Final = "GET /transactions/{guid}"
 CANCEL: Final = "POST /transactions/{guid}/cancel"
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _NOT_ALLOWED: Final = 405
@@ -77,6 +79,13 @@ def read_request(
     except AlreadyOverError as over:
         return over.submission, over
     return request, None
+
+
+def prefers_async(call: Call) -> bool:
+    """Tell whether the caller prefers not to wait for the outcome (RFC 7240)."""
+    plain = _QUOTED.sub("", call.headers.get("prefer", ""))
+    named = (re.split(r"[;=]", each, maxsplit=1)[0] for each in plain.split(","))
+    return any(each.strip().lower() == "respond-async" for each in named)
 
 
 def to_response(reply: Reply) -> dict[str, Any]:

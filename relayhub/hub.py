@@ -15,7 +15,7 @@ from relayhub.answers import AnswerStore
 from relayhub.core import CoreRequest, Finding, HttpCore, SendOutcome
 from relayhub.credentials import Credentials, secrets_client
 from relayhub.ledger import Ledger
-from relayhub.queues import HintQueue
+from relayhub.queues import HintQueue, IntakeQueue
 from relayhub.settings import Settings, load
 from relayhub.upkeep import Upkeep
 
@@ -52,6 +52,7 @@ class Hub:
     upkeep: Upkeep
     core: Core
     hints: HintQueue
+    intake: IntakeQueue
     store: AnswerStore
     now_ms: Callable[[], int] = epoch_ms
     new_id: Callable[[], str] = new_claim_id
@@ -64,7 +65,7 @@ def build() -> Hub:
     """Return the hub that the environment describes. Raises SettingsError."""
     settings = load(os.environ)
     secret_arn = settings.core_secret_arn
-    table, client = settings.table_name, dynamo.make_client()
+    table, client, sqs = settings.table_name, dynamo.make_client(), queues.make_client()
     return Hub(
         settings=settings,
         ledger=Ledger(client, table, shards=settings.shards, on_step=telemetry.step),
@@ -77,8 +78,7 @@ def build() -> Hub:
             credentials=Credentials(secret_arn, secrets_client() if secret_arn else None),
             now_ms=epoch_ms,
         ),
-        hints=HintQueue(
-            queues.make_client(), settings.dead_letter_queue_url, settings.hint_rejects_queue_url
-        ),
+        hints=HintQueue(sqs, settings.dead_letter_queue_url, settings.hint_rejects_queue_url),
+        intake=IntakeQueue(sqs, settings.intake_queue_url, settings.intake_rejects_queue_url),
         store=AnswerStore(answers.make_client(), settings.answers_bucket),
     )

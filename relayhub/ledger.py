@@ -25,7 +25,9 @@ from relayhub.states import SCHEMA, Event, State, target
 
 INDEX: Final = "open"
 _TRIES_MAX: Final = 5  # Each loss to a longer history brings the newer one.
-CHANNEL: Final = "relay"  # The actor that moves a row because its channel asked.
+# The actors that move a row because its channel asked: by HTTP, and by a message.
+CHANNEL: Final = "relay"
+MESSAGES: Final = "messages"
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ def _guards(row: Row, event: Event, by: str, now_ms: int) -> tuple[Condition, ..
     guards = [absent(name) for name in _STOPPED_BY.get(event, ())]
     if event is Event.CLAIMED:
         guards.append(Condition("valid_until", "{name} > {value}", now_ms))
-        if by != CHANNEL:
+        if by not in {CHANNEL, MESSAGES}:
             guards.append(absent("parked"))
     if event is Event.EXPIRED:
         # The validity that is over must still be the row's: a person may have given another.

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from relayhub.guids import born_ms, check_guid, guid_of_header, guid_of_member
+from relayhub.guids import born_ms, check_guid, guid_of_header, guid_of_member, guid_of_record_key
 from relayhub.states import Delivery
 from relayhub.strict_json import (
     MalformedError,
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "ACCEPTED",
     "AlreadyOverError",
     "Answer",
+    "Carrier",
     "MalformedError",
     "MessageRules",
     "Number",
@@ -38,6 +40,7 @@ __all__ = [
     "check_guid",
     "fingerprint",
     "is_json",
+    "is_operation",
     "parse_rfc3339",
     "read_submission",
     "rfc3339",
@@ -45,6 +48,7 @@ __all__ = [
     "strict_json",
 ]
 
+ACCEPTED: Final = "relayhub-accepted"  # Marks the hub's own message of an accepted request.
 CONTENT_TYPE_LENGTH_MAX: Final = 200  # Room for a type with its parameters; the row bears it.
 BODY_SCHEME: Final = "body"
 
@@ -94,7 +98,10 @@ class MessageRules:
 
 @dataclass(frozen=True)
 class Submission:
-    """A well-formed request of a channel; `valid_until_ms` is None when it names no time."""
+    """A well-formed request of a channel; `valid_until_ms` is None when it names no time.
+
+    `sent_ms` is a message's own time, epoch ms; None for a request by HTTP.
+    """
 
     guid: str
     channel: str
@@ -105,6 +112,19 @@ class Submission:
     scheme: str
     delivery: Delivery
     valid_until_ms: int | None
+    sent_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """What a message's source says of it: a key that may be its GUID, its operation, its time."""
+
+    key: bytes | None = None
+    operation: str | None = None
+    sent_ms: int | None = None
+
+
+_BY_HTTP: Final = Carrier()
 
 
 def read_submission(
@@ -115,6 +135,7 @@ def read_submission(
     channel: str,
     rules: MessageRules,
     now_ms: int,
+    carrier: Carrier = _BY_HTTP,
 ) -> Submission:
     """Return the request that the channel sent; raises MalformedError, and nothing else.
 
@@ -123,11 +144,12 @@ def read_submission(
     _check_body(body, is_text=is_text, bytes_max=rules.body_bytes_max)
     sent_type = _content_type(headers)
     key = guid_of_header(_header(headers, "idempotency-key"))
-    members = _json_members(body, sent_type, has_key=key is not None, rules=rules)
-    operation = _operation(headers)
+    has_key = key is not None or carrier.key is not None
+    members = _json_members(body, sent_type, has_key=has_key, rules=rules)
+    operation = _operation(headers, carrier.operation)
     scheme = scheme_of(rules.fingerprint_fields)
     submission = Submission(
-        guid=_one_guid(key, members),
+        guid=_one_guid(key, members, carrier.key),
         channel=channel,
         operation=operation,
         body=body,
@@ -136,6 +158,7 @@ def read_submission(
         scheme=scheme,
         delivery=_delivery(headers, rules.delivery),
         valid_until_ms=_valid_until_ms(headers),
+        sent_ms=carrier.sent_ms,
     )
     if submission.valid_until_ms is not None and submission.valid_until_ms <= now_ms:
         raise AlreadyOverError(submission)
@@ -238,8 +261,10 @@ def _default_type(members: Mapping[str, object] | None) -> str:
     return "application/octet-stream" if members is None else "application/json"
 
 
-def _one_guid(key: str | None, members: Mapping[str, object] | None) -> str:
-    """Return the GUID that the header, the body or both name."""
+def _one_guid(
+    key: str | None, members: Mapping[str, object] | None, record_key: bytes | None
+) -> str:
+    """Return the GUID that the header, the body or both name; else the one that the key is."""
     named = guid_of_member(members["guid"]) if members and "guid" in members else None
     if key is not None and named is not None and key != named:
         raise MalformedError(
@@ -247,6 +272,8 @@ def _one_guid(key: str | None, members: Mapping[str, object] | None) -> str:
             "send the same GUID in both, or only one of them."
         )
     guid = key or named
+    if guid is None and record_key is not None:
+        return guid_of_record_key(record_key)
     if guid is None:
         raise MalformedError(
             "The GUID is missing: send the Idempotency-Key header, "
@@ -255,13 +282,24 @@ def _one_guid(key: str | None, members: Mapping[str, object] | None) -> str:
     return guid
 
 
-def _operation(headers: Mapping[str, str]) -> str:
+def is_operation(text: str) -> bool:
+    """Tell whether the text may name an operation."""
+    return _OPERATION.fullmatch(text) is not None
+
+
+def _operation(headers: Mapping[str, str], of_source: str | None) -> str:
+    """Return the operation; a source that has one of its own takes no other."""
     text = _header(headers, "x-operation")
     if text is None:
-        return ""
-    if not _OPERATION.fullmatch(text):
+        return of_source or ""
+    if not is_operation(text):
         raise MalformedError(
             "X-Operation must be 1 to 64 characters of A-Z a-z 0-9 _ . - and sent once."
+        )
+    if of_source is not None and text != of_source:
+        raise MalformedError(
+            f"X-Operation differs from what this source is for, {of_source}: "
+            "send it to the source of its operation, or without X-Operation."
         )
     return text
 

@@ -6,7 +6,7 @@ The words of the hub's own document come from the table in `states.py` alone.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.row import hub_sends
@@ -28,13 +28,17 @@ _OPEN: Final = frozenset({Code.E901, Code.E903})
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer to a channel; `code` is what it says, for the log and the metrics."""
+    """An answer to a channel; `code` is what it says, for the log and the metrics.
+
+    `is_recorded` says that the ledger is known to hold the request: a message is taken only then.
+    """
 
     status: int
     content_type: str
     body: bytes
     code: str | None
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_recorded: bool = False
 
 
 def code_of(row: Row) -> str:
@@ -51,7 +55,9 @@ def of_core(answer: Answer, row: Row, *, replayed: bool) -> Reply:
     headers = {"Accepted-At": rfc3339(row.accepted_at), "Attempt": str(row.attempt)}
     if replayed:
         headers["Idempotent-Replayed"] = "true"
-    return Reply(answer.status, answer.content_type, answer.body, answer.code, headers)
+    return Reply(
+        answer.status, answer.content_type, answer.body, answer.code, headers, is_recorded=True
+    )
 
 
 def of_row(row: Row, codes: DefiniteCodes, now_ms: int, *, code: str | None = None) -> Reply:
@@ -61,7 +67,19 @@ def of_row(row: Row, codes: DefiniteCodes, now_ms: int, *, code: str | None = No
     status = words.status or row.response_status or BAD_REQUEST
     headers = _retry_after(_retry_after_s(words, row, now_ms))
     document = _document(words, code, row.guid, status) | _facts(row, code)
-    return _own(document, status, code, headers)
+    return replace(_own(document, status, code, headers), is_recorded=True)
+
+
+def of_accepted(row: Row) -> Reply:
+    """Return the answer to a channel that does not wait: accepted, and where to ask (RFC 7240)."""
+    words = told(Code.E903, DefiniteCodes())
+    document = _document(words, Code.E903, row.guid, ACCEPTED) | _facts(row, Code.E903)
+    headers = {
+        **_retry_after(words.retry_after_s),
+        "Location": f"/transactions/{row.guid}",
+        "Preference-Applied": "respond-async",
+    }
+    return replace(_own(document, ACCEPTED, Code.E903, headers), is_recorded=True)
 
 
 def status_of(row: Row, codes: DefiniteCodes, now_ms: int) -> Reply:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
-from relayhub.message import parse_rfc3339, scheme_of
+from relayhub.message import is_operation, parse_rfc3339, scheme_of
 from relayhub.place import place_of
 from relayhub.states import Code, Delivery
+
+_SOURCE: Final = re.compile(r"(sqs|kafka):[A-Za-z0-9._-]+")
 
 
 def parse_number(text: str, low: int, high: int) -> int:
@@ -66,21 +69,40 @@ def _parse_time(text: str) -> str:
     return text
 
 
-def _parse_names(text: str) -> tuple[tuple[str, str], ...]:
+def _parse_names(text: str, what: str) -> tuple[tuple[str, str], ...]:
+    fault = f"must be a JSON object of {what}, each name once"
     try:
-        names = json.loads(text)
+        names = json.loads(text, object_pairs_hook=_unique)
     except ValueError:
-        raise ValueError("must be a JSON object of identity to channel name") from None
+        raise ValueError(fault) from None
     if not isinstance(names, dict) or not all(isinstance(v, str) and v for v in names.values()):
-        raise ValueError("must be a JSON object of identity to channel name")
+        raise ValueError(fault)
     return tuple(sorted(names.items()))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object; raises ValueError for a name that stands in it twice."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _parse_operations(text: str) -> tuple[tuple[str, str], ...]:
+    found = _parse_names(text, "source to operation")
+    for source, operation in found:
+        if not _SOURCE.fullmatch(source):
+            raise ValueError(f"must name sources as sqs:<queue> or kafka:<topic>, not {source!r}")
+        if not is_operation(operation):
+            raise ValueError(f"must name operations of 1 to 64 of A-Z a-z 0-9 _ . -: {operation!r}")
+    return found
 
 
 PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "delivery": partial(_parse_word, words={str(each): each for each in Delivery}),
     "guid_time": partial(_parse_word, words={"auto": True, "off": False}),
     "channel_claim": partial(_parse_word, words={"sub": "sub", "client_id": "client_id"}),
-    "channel_names": _parse_names,
+    "channel_names": partial(_parse_names, what="identity to channel name"),
+    "source_operations": _parse_operations,
     "core_url": _parse_url,
     "executed_codes": _parse_codes,
     "refused_codes": _parse_codes,

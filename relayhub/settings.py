@@ -27,6 +27,7 @@ INQUIRY_S_MAX: Final = 5
 # API Gateway's HTTP API gives up on an integration after 30 s, which cannot be raised.
 HTTP_API_LIMIT_S: Final = 30
 DAY_S: Final = 86_400
+MESSAGE_AHEAD_S: Final = 3_600  # A message's own time may lie ahead as far: Kafka's own default.
 
 
 class SettingsError(Exception):
@@ -52,6 +53,10 @@ class Settings:
     table_name: str = _other("The ledger's DynamoDB table.")
     dead_letter_queue_url: str = _other("The queue that takes hints of what was not sent.")
     hint_rejects_queue_url: str = _other("The queue that takes hints which nobody can read.")
+    intake_queue_url: str = _other("The queue of messages: requests, and accepted ones' GUIDs.")
+    intake_rejects_queue_url: str = _other(
+        "The queue that takes messages which cannot be executed."
+    )
     answers_bucket: str = _other("The S3 bucket for answers too large for their row.")
     core_url: str = _other("Where the core listens: http or https, host, port, base path.")
     core_name: str = _other("The core's name; a verdict counts only for rows of this name.", "core")
@@ -76,7 +81,7 @@ class Settings:
     probe_s: int = _seconds(15, "While the core is away, one probe of it per this time.", 1, 3600)
     resends_max: int = _number(20, "The hub's own resends before a row is parked.", 1, 1000)
     delivery: Delivery = _other(  # noqa: RUF009 - it is a field like the rest
-        "What the hub does with what was not sent, unless the request says: deferred, interactive.",
+        "What the hub does with what HTTP brought and was not sent: deferred, interactive.",
         Delivery.DEFERRED,
     )
     valid_deferred_s: int = _seconds(DAY_S, "Validity of a deferred request.")
@@ -121,7 +126,18 @@ class Settings:
     guid_time: bool = _other("Whether a UUIDv7's or ULID's birth time counts: auto, off.", True)  # noqa: FBT003
     channel_claim: str = _other("The JWT claim that names the channel: sub, client_id.", "sub")
     channel_names: tuple[tuple[str, str], ...] = _other(
-        "JSON object: identity to channel name; several may map to one.", ()
+        "JSON object: identity or source to channel name; several may map to one.", ()
+    )
+    source_operations: tuple[tuple[str, str], ...] = _other(
+        "JSON object: source (sqs:<queue>, kafka:<topic>) to the operation of its messages.", ()
+    )
+    kafka_key_is_guid: bool = _other(
+        "Whether a Kafka record without a GUID has its key for one; a key is often an account.",
+        default=False,
+    )
+    kafka_partial_batches: bool = _other(
+        "Whether the Kafka source takes partial answers; if not, a whole batch comes again.",
+        default=False,
     )
 
     @property
@@ -145,8 +161,12 @@ class Settings:
         return min(self.age_horizon_s or self.retention_s, self.retention_s) - self.age_margin_s
 
     def channel_name(self, identity: str) -> str:
-        """Return the channel that the identity belongs to."""
+        """Return the channel that the identity or the source of messages belongs to."""
         return dict(self.channel_names).get(identity, identity)
+
+    def operation_of(self, source: str) -> str | None:
+        """Return the operation of the source's messages; None where the setting names none."""
+        return dict(self.source_operations).get(source)
 
 
 _SENDER_TIMEOUTS: Final = ("relay_timeout_s", "messages_timeout_s", "reprocessor_timeout_s")
@@ -183,7 +203,8 @@ def _retention_least(settings: Settings) -> int:
     return 1 + sum(
         (
             settings.channel_resend_longest_s,
-            settings.intake_retention_s,
+            # Twice: a dead letter that is put back waits in the intake queue once more.
+            2 * settings.intake_retention_s,
             settings.intake_dead_letter_retention_s,
             settings.longest_timeout_s,
             settings.clock_skew_s,
@@ -252,6 +273,11 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         ("age_margin_s", "clock_skew_s"),
         lambda s: DAY_S + s.clock_skew_s,
         "since a GUID's time may lie a day ahead",
+    ),
+    Relation(
+        ("age_margin_s", "channel_resend_longest_s", "clock_skew_s"),
+        lambda s: s.channel_resend_longest_s + MESSAGE_AHEAD_S + s.clock_skew_s,
+        "since a duplicate message bears a later time than the first one",
     ),
     Relation(
         ("answers_days", "evidence_s"),

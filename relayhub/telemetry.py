@@ -34,10 +34,21 @@ _WARNINGS: Final = {
     "gate_closed": "GateClosed",
     "held": "Held",
     "hint_rejected": "HintRejected",
+    "intake_lost": "IntakeLost",
+    "message_given_back": "MessageGivenBack",
+    "message_rejected": "MessageRejected",
     "not_ready": "NotReady",
+    "order_at_risk": "OrderAtRisk",
     "row_fault": "RowFault",
     "shard_fault": "ShardFault",
     "undecided": "Undecided",
+}
+# What is counted by one of its facts.
+_COUNTED: Final = {
+    "answered": ("Answer", "code"),
+    "hint": ("Hint", "taken"),
+    "message": ("Message", "taken"),
+    "message_rejected": ("Rejected", "code"),
 }
 
 
@@ -63,12 +74,11 @@ def note(what: str, **facts: Any) -> None:
     if what in _WARNINGS:
         logger.warning(what, **facts)
         _count(_WARNINGS[what], 1)
-        return
-    logger.info(what, **facts)
-    if what == "answered":
-        _count(f"Answer.{facts['code']}", 1)
-    elif what == "hint":
-        _count(f"Hint.{facts['taken']}", 1)
+    else:
+        logger.info(what, **facts)
+    if what in _COUNTED:
+        name, fact = _COUNTED[what]
+        _count(f"{name}.{facts[fact]}", 1)
 
 
 def fault(error: Exception, *, guid: str | None) -> None:

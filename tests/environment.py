@@ -23,6 +23,8 @@ ENVIRONMENT: Final = {
     "TABLE_NAME": TABLE,
     "DEAD_LETTER_QUEUE_URL": f"{_QUEUES}/relayhub-hints",
     "HINT_REJECTS_QUEUE_URL": f"{_QUEUES}/relayhub-rejects",
+    "INTAKE_QUEUE_URL": f"{_QUEUES}/relayhub-intake",
+    "INTAKE_REJECTS_QUEUE_URL": f"{_QUEUES}/relayhub-intake-rejects",
     "ANSWERS_BUCKET": BUCKET,
     "CORE_URL": "http://127.0.0.1:9",
 }

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from functions.reprocessor.handler import take
 from relayhub.core import Answered, CoreRequest, Doubt, Finding, NotSent, SendOutcome
 from relayhub.hub import Hub
-from relayhub.queues import HintQueue
+from relayhub.queues import HintQueue, IntakeQueue
 from relayhub.row import Row
 from relayhub.settings import Settings
 from tests.emulated import FaultyClient, client
@@ -110,15 +110,24 @@ class Bank:
 
 
 class Inbox:
-    """A queue in memory, at the seam of the SQS client."""
+    """Queues in memory, at the seam of the SQS client."""
 
     def __init__(self) -> None:
         self.bodies: list[str] = []
+        self.accepted: list[str] = []
         self.rejected: list[str] = []
 
-    def send_message(self, *, QueueUrl: str, MessageBody: str) -> dict[str, str]:  # noqa: N803
+    def send_message(
+        self,
+        *,
+        QueueUrl: str,  # noqa: N803
+        MessageBody: str,  # noqa: N803
+        MessageAttributes: object = None,  # noqa: N803
+    ) -> dict[str, str]:
         """Take one message."""
-        (self.bodies if QueueUrl == "hints" else self.rejected).append(MessageBody)
+        del MessageAttributes
+        queues = {"hints": self.bodies, "intake": self.accepted, "rejects": self.rejected}
+        queues[QueueUrl].append(MessageBody)
         return {}
 
 
@@ -180,6 +189,7 @@ class Plant(Works):
             super().make_hub(settings),
             core=Fused(self.bank, self.fuse),
             hints=HintQueue(Fused(self.inbox, self.fuse), "hints", "rejects"),
+            intake=IntakeQueue(Fused(self.inbox, self.fuse), "intake", "rejects"),
         )
 
     def killed(self, run: Callable[[], object], at: int) -> bool:

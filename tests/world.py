@@ -16,7 +16,7 @@ from relayhub.flows.steps import Ticket
 from relayhub.hub import Hub
 from relayhub.ledger import Ledger, Outcome
 from relayhub.message import Answer
-from relayhub.queues import HintQueue
+from relayhub.queues import HintQueue, IntakeQueue
 from relayhub.replies import Reply
 from relayhub.row import Entry, Row, encode, from_item
 from relayhub.settings import Settings, load
@@ -137,6 +137,8 @@ class World:
         make_bucket()
         self.queue_url = make_queue()
         self.rejects_url = make_queue("relayhub-hint-rejects")
+        self.intake_url = make_queue("relayhub-intake")
+        self.intake_rejects_url = make_queue("relayhub-intake-rejects")
         self.hub = self.make_hub(replace(load(ENVIRONMENT), **changes))
 
     def make_hub(self, settings: Settings) -> Hub:
@@ -159,6 +161,7 @@ class World:
             ),
             core=self.core,
             hints=HintQueue(self.sqs, self.queue_url, self.rejects_url),
+            intake=IntakeQueue(self.sqs, self.intake_url, self.intake_rejects_url),
             store=AnswerStore(self.s3, BUCKET),
             now_ms=self.clock,
             new_id=self.new_id,

@@ -6,8 +6,16 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from relayhub.flows import cancel, relay
-from relayhub.http_event import STATUS, SUBMIT, read_call, read_request, to_response
+from relayhub.flows import accept, cancel, relay
+from relayhub.http_event import (
+    STATUS,
+    SUBMIT,
+    Call,
+    prefers_async,
+    read_call,
+    read_request,
+    to_response,
+)
 from relayhub.hub import Hub, build
 from relayhub.message import (
     AlreadyOverError,
@@ -16,7 +24,7 @@ from relayhub.message import (
     check_guid,
 )
 from relayhub.replies import Reply, of_code
-from relayhub.states import Code
+from relayhub.states import Code, Delivery
 from relayhub.telemetry import fault, logger, metrics
 
 hub = build()
@@ -40,7 +48,7 @@ def answer(hub: Hub, event: dict[str, Any], dead_at_ms: int) -> Reply:
         elif call.route == SUBMIT:
             request, over = read_request(call, hub.settings, hub.now_ms())
             guid = request.guid
-            reply = _submit(hub, request, over, dead_at_ms)
+            reply = _submit(hub, call, request, over, dead_at_ms)
         else:
             guid = check_guid(call.guid)
             act = relay.status if call.route == STATUS else cancel.run
@@ -55,9 +63,14 @@ def answer(hub: Hub, event: dict[str, Any], dead_at_ms: int) -> Reply:
     return reply
 
 
-def _submit(hub: Hub, request: Submission, over: AlreadyOverError | None, dead_at_ms: int) -> Reply:
+def _submit(
+    hub: Hub, call: Call, request: Submission, over: AlreadyOverError | None, dead_at_ms: int
+) -> Reply:
     if over is None:
-        return relay.submit(hub, request, dead_at_ms)
+        # Where a customer waits, the hub sends nothing later: the preference is not applied.
+        is_async = prefers_async(call) and request.delivery is Delivery.DEFERRED
+        submit = accept.submit if is_async else relay.submit
+        return submit(hub, request, dead_at_ms)
     known = relay.resume(hub, request, dead_at_ms)
     if known is None:
         raise over

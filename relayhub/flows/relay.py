@@ -1,11 +1,13 @@
 """The relay: execute a channel's request at most once, answer every resend from the ledger.
 
 A claim comes before every call to the core, and one request makes it: the loser of the claim gets
-the row that beat it, and answers what that row says. Nothing is read first.
+the row that beat it, and answers what that row says. Nothing is read first. A request by HTTP and
+a message go the same way; the ticket says by which it came.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from relayhub.answers import AnswerStoreError
@@ -20,14 +22,15 @@ from relayhub.flows.steps import (
     hint_if_hub_sends,
     hold_contradiction,
     is_too_old,
+    new_row,
     proves_from,
     settle_by_inquiry,
 )
-from relayhub.ledger import CHANNEL, Found, Outcome, Stored
+from relayhub.ledger import CHANNEL, MESSAGES, Found, Outcome, Stored
 from relayhub.message import Answer, MalformedError, fingerprint
 from relayhub.replies import Reply, not_known, of_code, of_core, of_row, status_of
-from relayhub.row import Row
-from relayhub.states import SCHEMA, Code, Delivery, Event, State, Verdict
+from relayhub.row import Row, hub_sends
+from relayhub.states import SCHEMA, Code, Event, State, Verdict
 
 if TYPE_CHECKING:
     from relayhub.hub import Hub
@@ -36,41 +39,47 @@ if TYPE_CHECKING:
 _INQUIRY_S_MAX: Final = 3  # The inquiry before a channel's resend; the call itself needs the rest.
 
 
-def submit(hub: Hub, request: Submission, dead_at_ms: int) -> Reply:
+def submit(hub: Hub, request: Submission, dead_at_ms: int, by: str = CHANNEL) -> Reply:
     """Execute the request once, or answer what the ledger says of its GUID.
 
     `dead_at_ms` is when the platform will certainly have ended this function.
     """
-    fault = _why_not_ready(hub, dead_at_ms)
+    fault = why_not_ready(hub, dead_at_ms)
     if fault:
-        return _refuse(hub, request.guid, fault, what="not_ready")
-    if is_too_old(hub, request.guid):
-        answer = resume(hub, request, dead_at_ms, may_claim=True)
+        return refuse(hub, request.guid, fault, what="not_ready")
+    if is_too_old(hub, request.guid, request.sent_ms):
+        answer = resume(hub, request, dead_at_ms, by, may_claim=True)
         return answer or of_code(Code.E907, request.guid)
-    ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms)
-    row = _new_row(hub, request, ticket)
-    return _after_claim(hub, request, ticket, hub.ledger.create(row, Event.CLAIMED, CHANNEL))
+    ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms, by)
+    row = new_row(hub, request, ticket.sent_at)
+    claimed = replace(row, state=State.SENT, attempt=1, **ticket.fields(hub))
+    return _after_claim(hub, request, ticket, hub.ledger.create(claimed, Event.CLAIMED, by))
 
 
 def resume(
-    hub: Hub, request: Submission, dead_at_ms: int, *, may_claim: bool = False
+    hub: Hub,
+    request: Submission,
+    dead_at_ms: int,
+    by: str = CHANNEL,
+    *,
+    may_claim: bool = False,
 ) -> Reply | None:
     """Answer a request from its row, read first; None if it has none. Never claims a new GUID.
 
-    This is for what is over by its own word, and so must not be sent by it, and for a GUID that is
-    older than the ledger's memory.
+    This is for what is over by its own word, and so must not be sent by it, and for what is older
+    than the ledger's memory.
     """
-    fault = _why_not_ready(hub, dead_at_ms)
+    fault = why_not_ready(hub, dead_at_ms)
     if fault:
-        return _refuse(hub, request.guid, fault, what="not_ready")
+        return refuse(hub, request.guid, fault, what="not_ready")
     match hub.ledger.read(request.guid):
         case None:
             return None
         case Row() as row:
-            ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms)
-            return _answer_existing(hub, request, ticket, row, may_claim=may_claim)
+            ticket = Ticket(hub.new_id(), hub.now_ms(), dead_at_ms, by)
+            return answer_existing(hub, request, ticket, row, may_claim=may_claim)
         case Refused(reason) | NoAnswer(reason):
-            return _refuse(hub, request.guid, reason)
+            return refuse(hub, request.guid, reason)
 
 
 def status(hub: Hub, guid: str, channel: str) -> Reply:
@@ -82,10 +91,10 @@ def status(hub: Hub, guid: str, channel: str) -> Reply:
             # Another channel's GUID looks like an absent one.
             return of_code(Code.E907, guid) if is_too_old(hub, guid) else not_known(guid)
         case Refused(reason) | NoAnswer(reason):
-            return _refuse(hub, guid, reason)
+            return refuse(hub, guid, reason)
 
 
-def _why_not_ready(hub: Hub, dead_at_ms: int) -> str | None:
+def why_not_ready(hub: Hub, dead_at_ms: int) -> str | None:
     """Say why nothing may be claimed now: a call must fit, and the core's secret be at hand."""
     needed_ms = (hub.settings.core_deadline_s + hub.settings.margin_s) * 1000
     if dead_at_ms - hub.now_ms() < needed_ms:
@@ -97,51 +106,40 @@ def _why_not_ready(hub: Hub, dead_at_ms: int) -> str | None:
     return None
 
 
-def _refuse(hub: Hub, guid: str, reason: str, *, what: str = "ledger_refused") -> Reply:
+def refuse(
+    hub: Hub, guid: str, reason: str, *, what: str = "ledger_refused", is_recorded: bool = False
+) -> Reply:
+    """Say that this request sent nothing (E906), and whether the ledger holds it all the same."""
     hub.note(what, guid=guid, reason=reason)
-    return of_code(Code.E906, guid)
-
-
-def _new_row(hub: Hub, request: Submission, ticket: Ticket) -> Row:
-    settings = hub.settings
-    is_deferred = request.delivery is Delivery.DEFERRED
-    valid_s = settings.valid_deferred_s if is_deferred else settings.valid_interactive_s
-    return Row(
-        guid=request.guid,
-        state=State.SENT,
-        channel=request.channel,
-        accepted_at=ticket.sent_at,
-        updated_at=ticket.sent_at,
-        operation=request.operation,
-        delivery=request.delivery,
-        fingerprint=bytes.fromhex(request.fingerprint),
-        scheme=request.scheme,
-        request=request.body,
-        request_type=request.content_type,
-        attempt=1,
-        valid_until=request.valid_until_ms or ticket.sent_at + valid_s * 1000,
-        **ticket.fields(hub),
-    )
+    return replace(of_code(Code.E906, guid), is_recorded=is_recorded)
 
 
 def _after_claim(hub: Hub, request: Submission, ticket: Ticket, outcome: Outcome) -> Reply:
     match outcome:
         case Stored() as claim:
-            return _send(hub, claim)
+            return send(hub, claim, ticket.by)
         case Found(row):
-            return _answer_existing(hub, request, ticket, row)
+            return answer_existing(hub, request, ticket, row)
         case Refused(reason):
-            return _refuse(hub, request.guid, reason)
+            return refuse(hub, request.guid, reason)
         case NoAnswer(reason):
-            # The claim may stand, so this may be the request that is executed: never E906.
-            hub.note("claim_without_answer", guid=request.guid, reason=reason)
-            return of_code(Code.E901, request.guid)
+            return claim_without_answer(hub, request.guid, reason)
         case _:
             assert_never(outcome)
 
 
-def _send(hub: Hub, claim: Stored) -> Reply:
-    settled = attempt.run(hub, claim, CHANNEL)
+def claim_without_answer(hub: Hub, guid: str, reason: str, *, is_recorded: bool = False) -> Reply:
+    """Say E901 of a write that may stand: this may be the request that is executed, never E906.
+
+    Where no row is known to hold it, a message comes again and meets its row, or none.
+    """
+    hub.note("claim_without_answer", guid=guid, reason=reason)
+    return replace(of_code(Code.E901, guid), is_recorded=is_recorded)
+
+
+def send(hub: Hub, claim: Stored, by: str) -> Reply:
+    """Send the request of the row that this caller has just claimed, and answer it."""
+    settled = attempt.run(hub, claim, by)
     if settled.stored:
         hint_if_hub_sends(hub, settled.row)
     return _reply_of_holder(hub, settled)
@@ -181,21 +179,33 @@ def _fetch(hub: Hub, row: Row) -> bytes:
     return hub.store.get(row.response_object or {})
 
 
-def _answer_existing(
+def answer_existing(
     hub: Hub, request: Submission, ticket: Ticket, row: Row, *, may_claim: bool = True
 ) -> Reply:
     """Answer a GUID that has a row: what the row says, unless it may be claimed again."""
+    is_same = _is_same_request(row, request)
     if row.schema > SCHEMA:
-        return of_code(Code.E903, row.guid)
-    if not _is_same_request(row, request):
+        return replace(of_code(Code.E903, row.guid), is_recorded=is_same)
+    if not is_same:
         hub.note("other_request", guid=row.guid, channel=request.channel)
         return of_code(Code.E904, row.guid)
     if row.hold or row.state is not State.FAILED:
         return _replay(hub, row)
-    ended = end_if_over(hub, row, CHANNEL)
+    ended = end_if_over(hub, row, ticket.by)
     if ended is not None:
         return _told_by(hub, row, ended)
-    return _claim_again(hub, ticket, row) if may_claim else _replay(hub, row)
+    if not may_claim or _is_left_to_the_hub(row, ticket.by):
+        return _replay(hub, row)
+    return _claim_again(hub, ticket, row)
+
+
+def _is_left_to_the_hub(row: Row, by: str) -> bool:
+    """Tell whether a message leaves the row to the reprocessor, which asks the core first.
+
+    A queue redelivers for reasons of its own: a batch that comes again while the core is away
+    would spend its time on the same rows each time, and never come to the rest.
+    """
+    return by == MESSAGES and hub_sends(row)
 
 
 def _is_same_request(row: Row, request: Submission) -> bool:
@@ -219,7 +229,7 @@ def _told_by(hub: Hub, row: Row, outcome: Outcome) -> Reply:
         case Stored(now) | Found(now):
             return _replay(hub, now)
         case Refused(reason):
-            return _refuse(hub, row.guid, reason)
+            return refuse(hub, row.guid, reason, is_recorded=True)
         case NoAnswer():
             return of_row(row, hub.settings.definite_codes, hub.now_ms())
         case _:
@@ -233,25 +243,25 @@ def _claim_again(hub: Hub, ticket: Ticket, row: Row) -> Reply:
         if stopped is not None:
             return stopped
     # An id of its own: the one of the put may stand in the row's past, if its reply was lost.
-    fresh = Ticket(hub.new_id(), hub.now_ms(), ticket.dead_at)
+    fresh = replace(ticket, claim_id=hub.new_id(), sent_at=hub.now_ms())
     outcome = hub.ledger.move(
         row,
         Event.CLAIMED,
-        CHANNEL,
+        ticket.by,
         fresh.sent_at,
         parked=None,
         **claim_fields(hub, row, fresh),
     )
     match outcome:
         case Stored() as claim:
-            return _send(hub, claim)
+            return send(hub, claim, ticket.by)
         case Found(now):
             return _replay(hub, now)
         case Refused(reason):
-            return _refuse(hub, row.guid, reason)
+            return refuse(hub, row.guid, reason, is_recorded=True)
         case NoAnswer(reason):
-            hub.note("claim_without_answer", guid=row.guid, reason=reason)
-            return of_code(Code.E901, row.guid)
+            # Whether the claim stands or not, the ledger holds the request.
+            return claim_without_answer(hub, row.guid, reason, is_recorded=True)
         case _:
             assert_never(outcome)
 
@@ -266,7 +276,7 @@ def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
         case Verdict.NOT_FOUND if asked_at > proves_from(hub, row):
             return None
         case Verdict.PROCESSED if finding.answer is not None:
-            outcome = settle_by_inquiry(hub, row, finding, CHANNEL, ticket.dead_at)
+            outcome = settle_by_inquiry(hub, row, finding, ticket.by, ticket.dead_at)
             if isinstance(outcome, Stored | Found):
                 return _replay(hub, outcome.row)
             # Not stored, but known: whoever asks the core next finds it again.
@@ -274,7 +284,7 @@ def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
         case Verdict.PROCESSING:
             # Never told as the row says, which is "not executed".
             hub.note("core_longest_wrong", guid=row.guid)
-            hold_contradiction(hub, row, CHANNEL, "processing")
+            hold_contradiction(hub, row, ticket.by, "processing")
             return of_row(row, hub.settings.definite_codes, hub.now_ms(), code=Code.E901)
         case _:
             hub.note("resend_undecided", guid=row.guid, reason=finding.reason)

@@ -141,7 +141,8 @@ def _abandon(hub: Hub, row: Row, pace: Pace, report: Report, dead_at_ms: int) ->
     outcome = hub.ledger.move(
         row, Event.ABANDONED, BY, now_ms, code=Code.E901, doubted=True, due_at=now_ms
     )
-    if not isinstance(outcome, Stored):
+    if not isinstance(outcome, Stored) or outcome.row.state is not State.UNKNOWN:
+        # A write whose reply was lost is found again as the row is now: others may have ended it.
         return "lost"
     return _inquire(hub, outcome.row, pace, report, dead_at_ms)
 

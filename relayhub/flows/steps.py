@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.answers import AnswerStoreError
+from relayhub.ledger import CHANNEL
 from relayhub.message import born_ms
-from relayhub.row import hub_sends, item_bytes, to_item
+from relayhub.row import Row, hub_sends, item_bytes, to_item
 from relayhub.settings import LEDGER_WRITE_WORST_S
-from relayhub.states import Code, Event, Hold, State, Why
+from relayhub.states import Code, Delivery, Event, Hold, State, Why
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
     from relayhub.hub import Hub
     from relayhub.ledger import Outcome
-    from relayhub.message import Answer
-    from relayhub.row import Row
+    from relayhub.message import Answer, Submission
 
 _RESULT_BYTES: Final = 1_000  # Room for what the result adds to the row beside the answer.
 _FAILED_DUE_FIRST_MS: Final = 10_000
@@ -27,26 +27,51 @@ _FAILED_DUE_LONGEST_MS: Final = 600_000
 _STORE_WORST_MS: Final = 2_500  # The longest that S3 may take: `answers.py`, connect and read.
 
 
-def is_too_old(hub: Hub, guid: str) -> bool:
-    """Tell whether the GUID bears a birth time beyond what the ledger remembers (E907)."""
+def is_too_old(hub: Hub, guid: str, sent_ms: int | None = None) -> bool:
+    """Tell whether the GUID's birth, or the message's own time, is beyond the ledger's memory."""
+    now_ms = hub.now_ms()
+    remembered_from = now_ms - hub.settings.age_limit_s * 1000
+    if sent_ms is not None and sent_ms < remembered_from:
+        return True
     if not hub.settings.guid_time:
         return False
-    now_ms = hub.now_ms()
     born = born_ms(guid, now_ms + hub.settings.clock_skew_s * 1000)
-    return born is not None and born < now_ms - hub.settings.age_limit_s * 1000
+    return born is not None and born < remembered_from
+
+
+def new_row(hub: Hub, request: Submission, now_ms: int) -> Row:
+    """Return the row of a request that is accepted now and of which nothing was sent."""
+    settings = hub.settings
+    is_deferred = request.delivery is Delivery.DEFERRED
+    valid_s = settings.valid_deferred_s if is_deferred else settings.valid_interactive_s
+    return Row(
+        guid=request.guid,
+        state=State.RECEIVED,
+        channel=request.channel,
+        accepted_at=now_ms,
+        updated_at=now_ms,
+        operation=request.operation,
+        delivery=request.delivery,
+        fingerprint=bytes.fromhex(request.fingerprint),
+        scheme=request.scheme,
+        request=request.body,
+        request_type=request.content_type,
+        valid_until=request.valid_until_ms or now_ms + valid_s * 1000,
+    )
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """The fields that a claim writes: who claims, and until when it can be in doubt.
+    """What a claim writes: who claims, for whom, and until when it can be in doubt.
 
     `sent_at` is read from the clock before the claim; `dead_at` is when the platform will certainly
-    have ended this function.
+    have ended this function. `by` stands in the history.
     """
 
     claim_id: str
     sent_at: int
     dead_at: int
+    by: str = CHANNEL
 
     def fields(self, hub: Hub) -> dict[str, Any]:
         """Return the claim's fields of the row, under the settings of now."""

@@ -1,16 +1,23 @@
 """What the tests of the template share: the template as plain data, and ways to walk it."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from tools import template as reader
 
+ROOT: Final = reader.TEMPLATE.parent
+MAKEFILE: Final = (ROOT / "Makefile").read_text()
 TEMPLATE: Final = reader.load()
 PARAMETERS: Final[dict[str, dict[str, Any]]] = TEMPLATE["Parameters"]
 RESOURCES: Final[dict[str, dict[str, Any]]] = TEMPLATE["Resources"]
 GLOBALS: Final[dict[str, Any]] = TEMPLATE["Globals"]["Function"]
 VARIABLES: Final[dict[str, Any]] = GLOBALS["Environment"]["Variables"]
+CONDITIONS: Final[dict[str, Any]] = TEMPLATE["Conditions"]
+RULES: Final[dict[str, dict[str, Any]]] = TEMPLATE["Rules"]
 DAY_S: Final = 86_400
+NO_VALUE: Final = {"Ref": "AWS::NoValue"}
 
 
 # The settings that name a resource of the stack; every other one is a parameter.
@@ -18,6 +25,8 @@ FROM_RESOURCES: Final = {
     "table_name": "LedgerTable",
     "dead_letter_queue_url": "DeadLetterQueue",
     "hint_rejects_queue_url": "HintRejectsQueue",
+    "intake_queue_url": "IntakeQueue",
+    "intake_rejects_queue_url": "IntakeRejectsQueue",
     "answers_bucket": "AnswersBucket",
 }
 
@@ -77,12 +86,80 @@ def resources(statement: dict[str, Any]) -> list[Any]:
     return found if isinstance(found, list) else [found]
 
 
+def value(node: Any, chosen: Mapping[str, str]) -> Any:
+    """Return what a condition or a rule compares, under these parameters and the defaults."""
+    match node:
+        case {"Ref": str(name)}:
+            text = chosen.get(name, str(PARAMETERS[name].get("Default", "")))
+            is_list = PARAMETERS[name]["Type"] == "CommaDelimitedList"
+            return text.split(",") if is_list else text
+        case {"Fn::Select": [int(index), items]}:
+            return value(items, chosen)[index]
+        case str():
+            return node
+    raise ValueError(f"cannot read {node}")
+
+
+def holds(node: Any, chosen: Mapping[str, str]) -> bool:
+    """Tell whether a condition, or what a rule asserts, holds under these parameters."""
+    match node:
+        case {"Condition": str(name)}:
+            found = holds(CONDITIONS[name], chosen)
+        case {"Fn::Not": [inner]}:
+            found = not holds(inner, chosen)
+        case {"Fn::And": list(parts)}:
+            found = all(holds(each, chosen) for each in parts)
+        case {"Fn::Or": list(parts)}:
+            found = any(holds(each, chosen) for each in parts)
+        case {"Fn::Equals": [left, right]}:
+            found = value(left, chosen) == value(right, chosen)
+        case {"Fn::Contains": [options, one]}:
+            found = value(one, chosen) in options
+        case {"Fn::EachMemberEquals": [members, one]}:
+            found = all(each == value(one, chosen) for each in value(members, chosen))
+        case _:
+            raise ValueError(f"cannot judge {node}")
+    return found
+
+
+def refusals(chosen: Mapping[str, str]) -> list[str]:
+    """Return why the rules refuse these parameters, in their words."""
+    return [
+        each["AssertDescription"]
+        for rule in RULES.values()
+        if holds(rule["RuleCondition"], chosen)
+        for each in rule["Assertions"]
+        if not holds(each["Assert"], chosen)
+    ]
+
+
+def chosen_of(node: Any, chosen: Mapping[str, str]) -> Any:
+    """Return what is left under these parameters: its branch of each Fn::If, without no values."""
+    match node:
+        case {"Fn::If": [str(name), yes, no]}:
+            return chosen_of(yes if holds(CONDITIONS[name], chosen) else no, chosen)
+        case dict():
+            found = {name: chosen_of(each, chosen) for name, each in node.items()}
+            return found if found == NO_VALUE else {k: v for k, v in found.items() if v != NO_VALUE}
+        case list():
+            return [found for each in node if (found := chosen_of(each, chosen)) != NO_VALUE]
+    return node
+
+
 FUNCTIONS: Final = of_type("AWS::Serverless::Function")
 
 
 def role_of(function: str) -> str:
     """Return the logical id of a function's role."""
     return str(FUNCTIONS[function]["Role"]["Fn::GetAtt"][0])
+
+
+def handler_of(function: str) -> Path:
+    """Return the file of a function's handler: the Makefile names its folder."""
+    module, _, _ = str(FUNCTIONS[function].get("Handler", GLOBALS["Handler"])).partition(".")
+    target = re.search(rf"^build-{function}: FUNCTION = (\w+)$", MAKEFILE, re.MULTILINE)
+    assert target, f"build-{function} is missing in the Makefile"
+    return ROOT / "functions" / target[1] / f"{module}.py"
 
 
 def log_group_of(function: str) -> str:

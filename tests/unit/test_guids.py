@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from relayhub.guids import guid_of_record_key
 from relayhub.message import MalformedError, Number, born_ms, check_guid
 
 if TYPE_CHECKING:
@@ -204,3 +205,39 @@ def test_other_guids_have_no_birth(guid: str) -> None:
 def test_an_absurd_birth_is_none(make: Callable[[int], str], ms: int, expected: int | None) -> None:
     """A time before 2020 or over a day ahead is chance or a wrong clock, so it counts for none."""
     assert born_ms(make(ms), NOW_MS) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "guid"),
+    [
+        pytest.param(b"r1001", "r1001", id="as-it-came"),
+        pytest.param(UUID4.upper().encode(), UUID4, id="upper-case-uuid"),
+        pytest.param(ULID.lower().encode(), ULID, id="lower-case-ulid"),
+    ],
+)
+def test_a_records_key_has_the_guids_one_spelling(key: bytes, guid: str) -> None:
+    """The same act by another way in is the same row."""
+    assert guid_of_record_key(key) == guid
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b"a" * 129, "is longer than 128 characters", id="129-characters"),
+        pytest.param(b"4111 secret", "not allowed at place 5", id="space"),
+        pytest.param("4111\u00e9secret".encode(), "outside ASCII at place 5", id="latin-letter"),
+        pytest.param(b"4111\xffsecret", "is not UTF-8 text", id="not-utf-8"),
+        pytest.param(b"\xef\xbb\xbf4111", "outside ASCII at place 1", id="byte-order-mark"),
+        pytest.param(b'"4111"', "not allowed at place 1", id="quoted-as-in-a-header"),
+    ],
+)
+def test_a_records_key_that_is_no_guid_is_refused(key: bytes, says: str) -> None:
+    """Named as the key, and not repeated."""
+    with pytest.raises(MalformedError) as refusal:
+        guid_of_record_key(key)
+    assert str(refusal.value).startswith("The record's key ")
+    assert says in str(refusal.value)
+    assert "send 1 to 128 characters of A-Z a-z 0-9 . _ : -" in str(refusal.value)
+    assert "4111" not in str(refusal.value)
+    assert "secret" not in str(refusal.value)

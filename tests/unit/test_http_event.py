@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from relayhub.http_event import STATUS, SUBMIT, Call, read_call, to_response
+from relayhub.http_event import STATUS, SUBMIT, Call, prefers_async, read_call, to_response
 from relayhub.message import MalformedError
 from relayhub.replies import Reply
 from tests.world import get_event, post_event
@@ -104,3 +104,55 @@ def test_a_reply_goes_in_base64_whatever_it_is() -> None:
         "body": base64.b64encode(body).decode(),
         "isBase64Encoded": True,
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("respond-async", id="alone"),
+        pytest.param("Respond-ASYNC", id="other_case"),
+        pytest.param(" \trespond-async\t", id="blanks"),
+        pytest.param("respond-async; wait=10", id="parameter"),
+        pytest.param("respond-async;wait", id="bare_parameter"),
+        pytest.param('respond-async; note="a, b"', id="quoted_parameter"),
+        pytest.param("respond-async, wait=100", id="first_of_two"),
+        pytest.param("return=minimal, respond-async", id="second_of_two"),
+        pytest.param("return=minimal; foo,respond-async ,wait=5", id="among_others"),
+        pytest.param('a="x, y",respond-async', id="after_a_quoted_comma"),
+        pytest.param('a="\\", b", respond-async', id="after_an_escaped_quote"),
+        pytest.param(',, "" , respond-async', id="after_nothing"),
+        pytest.param("respond-async=", id="empty_value"),
+        pytest.param('respond-async=""', id="empty_quotes"),
+        pytest.param("respond-async, respond-async", id="twice"),
+    ],
+)
+def test_a_caller_may_prefer_not_to_wait(text: str) -> None:
+    """Prefer is a list of preferences, each with parameters; names are the same in either case."""
+    assert prefers_async(call_of(post_event("G-1", headers={"Prefer": text})))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("wait=10", id="another"),
+        pytest.param("respond-asynchronously", id="longer"),
+        pytest.param("x-respond-async", id="other_name"),
+        pytest.param("respond async", id="two_words"),
+        pytest.param("return=respond-async", id="value"),
+        pytest.param('return="respond-async"', id="quoted_value"),
+        pytest.param('a="x, respond-async, y"', id="within_quotes"),
+        pytest.param('a="x\\", respond-async, y"', id="after_an_escaped_quote"),
+        pytest.param("return=minimal; respond-async", id="anothers_parameter"),
+        pytest.param('"respond-async"', id="quoted"),
+        pytest.param("wait=10; a=respond-async, b", id="parameters_value"),
+    ],
+)
+def test_no_other_preference_is_taken_for_it(text: str) -> None:
+    """What is not understood is ignored (RFC 7240, 2)."""
+    assert not prefers_async(call_of(post_event("G-1", headers={"Prefer": text})))
+
+
+def test_without_the_header_the_caller_waits() -> None:
+    """And so it was before there was such a header."""
+    assert not prefers_async(call_of(post_event()))

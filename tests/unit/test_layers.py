@@ -22,12 +22,14 @@ LAYERS: Final[tuple[tuple[str, ...], ...]] = (
     ("setting_values", "row", "judgement"),
     ("settings", "expressions"),
     ("replies", "dynamo", "credentials", "wire", "telemetry"),
-    ("ledger", "core", "queues", "answers", "http_event"),
+    ("ledger", "core", "queues", "answers", "http_event", "message_event"),
     ("upkeep",),
     ("hub",),
     ("flows.steps", "flows.due"),
     ("flows.attempt", "flows.cancel"),
     ("flows.relay", "flows.resolve", "flows.reprocess", "flows.purge"),
+    ("flows.accept",),
+    ("flows.intake",),
     ("hint_event",),
     ("handler",),
 )
@@ -121,7 +123,9 @@ def test_the_pure_rules_import_the_standard_library_only(name: str) -> None:
     assert of_the_hub(name) <= PURE
 
 
-@pytest.mark.parametrize("name", [*sorted(PURE), "replies", "judgement", "http_event"])
+@pytest.mark.parametrize(
+    "name", [*sorted(PURE), "replies", "judgement", "http_event", "message_event"]
+)
 def test_the_rules_do_no_input_and_no_output(name: str) -> None:
     """No socket, no file, no clock, no chance, no environment."""
     forbidden = {"os", "socket", "time", "random", "boto3", "urllib.request", "subprocess", "io"}

@@ -13,6 +13,7 @@ from relayhub.replies import (
     Reply,
     code_of,
     not_known,
+    of_accepted,
     of_code,
     of_core,
     of_row,
@@ -180,3 +181,52 @@ def test_problems_are_problems_and_the_rest_is_json() -> None:
         "application/json",
     )
     assert status_of(ROW, CODES, NOW).content_type == "application/json"
+
+
+RECEIVED = replace(
+    ROW,
+    guid="3f2b8c1e-7d4a-4e0b-9a5c-0123456789ab",
+    state=State.RECEIVED,
+    attempt=0,
+    dead_at=None,
+    ask_after=None,
+)
+
+
+def test_what_is_accepted_for_later_is_told_where_to_ask() -> None:
+    """202 with the status's path and the preference that was applied (RFC 7240)."""
+    reply = of_accepted(RECEIVED)
+    assert (reply.status, reply.content_type, reply.code) == (202, "application/json", "E903")
+    assert reply.headers == {
+        "Location": "/transactions/3f2b8c1e-7d4a-4e0b-9a5c-0123456789ab",
+        "Preference-Applied": "respond-async",
+        "Retry-After": "1",
+    }
+
+
+def test_what_is_accepted_for_later_is_in_progress() -> None:
+    """A whole document in the words of E903: neither failed nor done, never to be started anew."""
+    document = told(of_accepted(RECEIVED))
+    words = next(each for each in TOLD if each.label == Code.E903)
+    assert set(document) == FIELDS | {"status"}
+    assert (document["status"], document["code"]) == (202, "E903")
+    assert (document["title"], document["detail"]) == (words.title, words.detail)
+    assert (document["executed"], document["resend"]) == ("unknown", "yes")
+    assert document["new_guid"] == "no"
+    assert (document["guid"], document["state"]) == (RECEIVED.guid, "RECEIVED")
+    assert (document["attempt"], document["ask_after"]) == (0, None)
+    assert document["accepted_at"] == "2027-01-15T08:00:00.000Z"
+    assert document["valid_until"] == "2027-01-16T08:00:00.000Z"
+
+
+def test_a_reply_that_tells_of_a_row_is_recorded() -> None:
+    """A message that got one is taken; whoever knows of no row says so."""
+    answer = Answer(200, "text/plain", b"ok", "0000")
+    for reply in (
+        of_accepted(RECEIVED),
+        of_row(ROW, CODES, NOW),
+        of_core(answer, ROW, replayed=True),
+    ):
+        assert reply.is_recorded
+    assert not of_code(Code.E906, "G-1").is_recorded
+    assert not not_known("G-1").is_recorded

@@ -54,6 +54,10 @@ DEFAULTS = {
     "channel_names": (),
     "core_name": "core",
     "core_secret_arn": "",
+    "age_margin_s": 2 * DAY_S,
+    "source_operations": (),
+    "kafka_key_is_guid": False,
+    "kafka_partial_batches": False,
 }
 
 
@@ -185,17 +189,33 @@ RELATED = [
     ("CORE_DEADLINE_S", 6, {"CORE_CONNECT_S": "6"}),
     ("MIN_AGE_S", 305, {"CORE_LONGEST_S": "300"}),
     ("MIN_AGE_S", 75, {"CLOCK_SKEW_S": "15", "AGE_MARGIN_S": str(3 * DAY_S)}),
-    ("RETENTION_S", 1 + DAY_S + 4 * DAY_S + 14 * DAY_S + 60 + 5, {}),
+    # The intake queue's retention counts twice: a dead letter that is put back waits there again.
+    ("RETENTION_S", 1 + DAY_S + 2 * 4 * DAY_S + 14 * DAY_S + 60 + 5, {}),
     (
         "RETENTION_S",
-        1 + 10 * DAY_S + 4 * DAY_S + 14 * DAY_S + 60 + 5,
-        {"CHANNEL_RESEND_LONGEST_S": str(10 * DAY_S)},
+        1 + 10 * DAY_S + 2 * 4 * DAY_S + 14 * DAY_S + 60 + 5,
+        {"CHANNEL_RESEND_LONGEST_S": str(10 * DAY_S), "AGE_MARGIN_S": str(11 * DAY_S)},
     ),
     (
         "RETENTION_S",
-        1 + DAY_S + 14 * DAY_S + 14 * DAY_S + 840 + 5,
+        1 + DAY_S + 2 * 14 * DAY_S + 14 * DAY_S + 840 + 5,
         {"INTAKE_RETENTION_S": str(14 * DAY_S), "MESSAGES_TIMEOUT_S": "840"},
     ),
+    (
+        "RETENTION_S",
+        1 + DAY_S + 2 * 4 * DAY_S + 7 * DAY_S + 60 + 5,
+        {"INTAKE_DEAD_LETTER_RETENTION_S": str(7 * DAY_S)},
+    ),
+    # A GUID's time may lie a day ahead; a duplicate message may be as late as a resend, and its
+    # time an hour ahead.
+    ("AGE_MARGIN_S", DAY_S + 5, {"CHANNEL_RESEND_LONGEST_S": "3600"}),
+    ("AGE_MARGIN_S", DAY_S + 3600 + 5, {}),
+    ("AGE_MARGIN_S", 3 * DAY_S + 3600 + 5, {"CHANNEL_RESEND_LONGEST_S": str(3 * DAY_S)}),
+    ("AGE_MARGIN_S", DAY_S + 3600 + 15, {"CLOCK_SKEW_S": "15", "MIN_AGE_S": "75"}),
+    # A GUID of the margin's age must be one that the ledger would still know of.
+    ("RETENTION_S", 40 * DAY_S + 1, {"AGE_MARGIN_S": str(40 * DAY_S)}),
+    ("AGE_HORIZON_S", 2 * DAY_S + 1, {}),
+    ("ANSWERS_DAYS", 400 + 14, {}),
     ("EVIDENCE_S", 30 * DAY_S, {}),
     ("CORE_MEMORY_S", 60 + 65 + 30 + 2 * 900 + 2 * 5 + 1, {}),
     ("INQUIRY_BACKOFF_MAX_S", 20, {"INQUIRY_BACKOFF_MIN_S": "20"}),

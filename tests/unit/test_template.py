@@ -26,13 +26,17 @@ from tests.unit.template_kit import (
 # Variables that libraries read, not our settings.
 NOT_SETTINGS: Final = {"POWERTOOLS_METRICS_NAMESPACE", "POWERTOOLS_LOG_LEVEL", "RES_OPTIONS"}
 # The longest names: a stack's is bounded by its functions', which have 64 characters with their
-# suffix; the table's is made of it. Then a queue's address and a bucket's name.
+# suffix; the table's and the intake queue's are made of it. Then the names that the platform gives:
+# a queue's has up to 80 characters, a bucket's up to 63.
 STACK_NAME_LONGEST: Final = 64 - len("-reprocessor")
+ADDRESS_LONGEST: Final = len("https://sqs.ap-northeast-1.amazonaws.com.cn/123456789012/")
 NAMES_LONGEST: Final = {
     "AWS::StackName": STACK_NAME_LONGEST,
     "LedgerTable": STACK_NAME_LONGEST + len("-ledger"),
-    "DeadLetterQueue": 160,
-    "HintRejectsQueue": 160,
+    "DeadLetterQueue": ADDRESS_LONGEST + 80,
+    "HintRejectsQueue": ADDRESS_LONGEST + 80,
+    "IntakeQueue": ADDRESS_LONGEST + STACK_NAME_LONGEST + len("-intake"),
+    "IntakeRejectsQueue": ADDRESS_LONGEST + 80,
     "AnswersBucket": 63,
 }
 # Lambda refuses an environment above 4 KB; the rest is for a function's own variables.

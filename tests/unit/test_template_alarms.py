@@ -6,10 +6,18 @@ from typing import Any, Final
 
 import pytest
 
-from relayhub import telemetry
-from relayhub.flows import cancel, purge, relay, reprocess, resolve
+from relayhub import queues, telemetry
+from relayhub.flows import cancel, intake, purge, relay, reprocess, resolve
 from relayhub.states import State
-from tests.unit.template_kit import FUNCTIONS, PARAMETERS, VARIABLES, limits, of_type, properties
+from tests.unit.template_kit import (
+    FUNCTIONS,
+    PARAMETERS,
+    RESOURCES,
+    VARIABLES,
+    limits,
+    of_type,
+    properties,
+)
 
 ALARMS: Final = of_type("AWS::CloudWatch::Alarm")
 MINUTE_MS: Final = 60_000
@@ -19,8 +27,10 @@ DAY_MS: Final = 86_400_000
 EXPECTED: Final[dict[str, tuple[str, Any]]] = {
     "ResolverMissingAlarm": ("ResolverRuns", "resolver"),
     "RelayContradictionAlarm": ("Contradiction", "relay"),
+    "MessagesContradictionAlarm": ("Contradiction", "messages"),
     "ReprocessorContradictionAlarm": ("Contradiction", "reprocessor"),
     "RelayFencedAlarm": ("FencedLateWriter", "relay"),
+    "MessagesFencedAlarm": ("FencedLateWriter", "messages"),
     "ReprocessorFencedAlarm": ("FencedLateWriter", "reprocessor"),
     "CoreLongestAlarm": ("CoreLongestWrong", "resolver"),
     "ResolverClockAlarm": ("ClockOff", "resolver"),
@@ -38,6 +48,22 @@ EXPECTED: Final[dict[str, tuple[str, Any]]] = {
         {"Fn::GetAtt": ["DeadLetterQueue", "QueueName"]},
     ),
     "ReprocessorErrorsAlarm": ("Errors", {"Ref": "ReprocessorFunction"}),
+    "MessageRejectedAlarm": ("MessageRejected", "messages"),
+    "IntakeRejectsAlarm": (
+        "ApproximateNumberOfMessagesVisible",
+        {"Fn::GetAtt": ["IntakeRejectsQueue", "QueueName"]},
+    ),
+    "IntakeDeadLettersAlarm": (
+        "ApproximateNumberOfMessagesVisible",
+        {"Fn::GetAtt": ["IntakeDeadLetterQueue", "QueueName"]},
+    ),
+    "MessageGivenBackAlarm": ("MessageGivenBack", "messages"),
+    "IntakeAgeAlarm": (
+        "ApproximateAgeOfOldestMessage",
+        {"Fn::GetAtt": ["IntakeQueue", "QueueName"]},
+    ),
+    "MessagesErrorsAlarm": ("Errors", {"Ref": "MessagesFunction"}),
+    "KafkaLagAlarm": ("OffsetLag", {"Ref": "MessagesFunction"}),
     "PurgerErrorsAlarm": ("Errors", {"Ref": "PurgerFunction"}),
 }
 # Alarms on a count: one is enough.
@@ -45,7 +71,15 @@ AT_ONE: Final = [
     *("RelayContradictionAlarm", "ReprocessorContradictionAlarm", "CoreLongestAlarm"),
     *("RelayFencedAlarm", "ReprocessorFencedAlarm", "PurgerRepairsAlarm", "HintRejectedAlarm"),
     *("HintRejectsAlarm", "PurgerErrorsAlarm", "ResolverClockAlarm", "PurgerClockAlarm"),
+    *("MessagesContradictionAlarm", "MessagesFencedAlarm", "MessageRejectedAlarm"),
+    *("IntakeRejectsAlarm", "IntakeDeadLettersAlarm"),
 ]
+# Alarms on what mends itself, unless it goes on: once in each of five minutes.
+IN_EACH_OF_FIVE_MINUTES: Final = ("ReprocessorErrorsAlarm", "MessagesErrorsAlarm")
+
+
+# Alarms on a message's age, and its queue.
+AGES: Final = {"DeadLetterAgeAlarm": "DeadLetterQueue", "IntakeAgeAlarm": "IntakeQueue"}
 
 
 def own_alarms() -> list[str]:
@@ -84,11 +118,9 @@ def test_an_alarm_hangs_on_a_metric_that_the_hub_writes(name: str) -> None:
 @pytest.mark.parametrize("metric", ["Contradiction", "FencedLateWriter"])
 def test_every_sender_has_the_alarms_of_late_writers(metric: str) -> None:
     """Only a function whose flow makes attempts can write too late, and each of them is watched."""
-    senders = {
-        function
-        for function, flow in (("relay", relay), ("reprocessor", reprocess))
-        if hasattr(flow, "attempt")
-    }
+    # A message goes the relay's way, under the message function's own name.
+    flows = (("relay", relay), ("messages", vars(intake)["relay"]), ("reprocessor", reprocess))
+    senders = {function for function, flow in flows if hasattr(flow, "attempt")}
     watched = {of for each, of in EXPECTED.values() if each == metric}
     assert watched == senders
     assert not any(hasattr(flow, "attempt") for flow in (resolve, purge, cancel))
@@ -100,6 +132,48 @@ def test_one_is_enough(name: str) -> None:
     alarm = ALARMS[name]
     assert (alarm["Threshold"], alarm["EvaluationPeriods"], alarm["Period"]) == (1, 1, 60)
     assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+
+
+@pytest.mark.parametrize("name", IN_EACH_OF_FIVE_MINUTES)
+def test_what_comes_again_by_itself_is_an_alarm_when_it_goes_on(name: str) -> None:
+    """Once is no alarm, five minutes on end are."""
+    alarm = ALARMS[name]
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"], alarm["Period"]) == (1, 5, 60)
+    assert (alarm["Statistic"], "DatapointsToAlarm" in alarm) == ("Sum", False)
+
+
+def test_even_one_message_that_is_always_given_back_is_an_alarm() -> None:
+    """It comes every minute, so each period of a quarter of an hour sees it."""
+    alarm = ALARMS["MessageGivenBackAlarm"]
+    assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (1, 3)
+    assert alarm["Period"] > 2 * queues.AGAIN_S
+    assert (alarm["Statistic"], "DatapointsToAlarm" in alarm) == ("Sum", False)
+
+
+def test_what_is_given_back_is_a_dead_letter_before_its_queue_forgets_it() -> None:
+    """At the default of the queue's retention, with half of it to spare."""
+    receives = RESOURCES["IntakeQueue"]["Properties"]["RedrivePolicy"]["maxReceiveCount"]
+    retention_s = PARAMETERS["IntakeRetentionS"]["Default"]
+    assert receives * queues.AGAIN_S * 2 < retention_s
+
+
+def test_a_topic_that_is_far_ahead_for_a_quarter_of_an_hour_is_an_alarm() -> None:
+    """By the least of each five minutes, and only where there is a topic."""
+    alarm = ALARMS["KafkaLagAlarm"]
+    assert RESOURCES["KafkaLagAlarm"]["Condition"] == "HasKafka"
+    assert alarm["Threshold"] == {"Ref": "KafkaLagRecords"}
+    assert (alarm["Statistic"], alarm["Period"] * alarm["EvaluationPeriods"]) == ("Minimum", 900)
+    conditional = [name for name in ALARMS if "Condition" in RESOURCES[name]]
+    assert conditional == ["KafkaLagAlarm"]
+
+
+@pytest.mark.parametrize("name", [each for each in ALARMS if each not in own_alarms()])
+def test_an_alarm_on_the_platforms_metric_names_its_namespace_and_dimension(name: str) -> None:
+    """A queue's by its name, a function's by its name: another dimension has no values."""
+    alarm = ALARMS[name]
+    is_functions = alarm["MetricName"] in ("Errors", "OffsetLag")
+    assert alarm["Namespace"] == ("AWS/Lambda" if is_functions else "AWS/SQS")
+    assert alarm["Dimensions"][0]["Name"] == ("FunctionName" if is_functions else "QueueName")
 
 
 def test_five_minutes_without_a_run_of_the_resolver_are_an_alarm() -> None:
@@ -122,12 +196,15 @@ def test_ages_are_alarmed_in_the_metrics_own_unit() -> None:
     """The hub's ages are milliseconds, the queue's are seconds."""
     assert ALARMS["UnknownOverdueAlarm"]["Threshold"] == 15 * MINUTE_MS
     assert ALARMS["UnknownOldAlarm"]["Threshold"] == DAY_MS
-    assert ALARMS["DeadLetterAgeAlarm"]["Threshold"] == 3600
-    for name in ("UnknownOverdueAlarm", "UnknownOldAlarm", "DeadLetterAgeAlarm"):
+    for name in ("UnknownOverdueAlarm", "UnknownOldAlarm", *AGES):
         assert ALARMS[name]["Statistic"] == "Maximum"
-    # A hint that was given back is hidden for so long, which is no reason for an alarm.
-    hidden_s = properties("DeadLetterQueue")["VisibilityTimeout"]
-    assert ALARMS["DeadLetterAgeAlarm"]["Threshold"] >= 2 * hidden_s
+
+
+@pytest.mark.parametrize(("name", "queue"), AGES.items(), ids=AGES)
+def test_an_hour_of_waiting_in_a_queue_is_an_alarm(name: str, queue: str) -> None:
+    """In seconds; what was given back is hidden for a while, which is no reason for an alarm."""
+    assert ALARMS[name]["Threshold"] == 3600
+    assert 2 * properties(queue)["VisibilityTimeout"] <= 3600
 
 
 @pytest.mark.parametrize("name", ALARMS)

@@ -10,15 +10,15 @@ from relayhub import http_event
 from tests.unit.template_kit import (
     FUNCTIONS,
     GLOBALS,
+    MAKEFILE,
     PARAMETERS,
     RESOURCES,
+    handler_of,
     log_group_of,
     of_type,
     properties,
 )
-from tools.template import TEMPLATE as TEMPLATE_PATH
 
-ROOT: Final = TEMPLATE_PATH.parent
 ROUTES: Final = of_type("AWS::ApiGatewayV2::Route")
 LOG_GROUPS: Final = of_type("AWS::Logs::LogGroup")
 
@@ -27,10 +27,19 @@ LOG_GROUPS: Final = of_type("AWS::Logs::LogGroup")
 def test_a_function_is_built_by_a_target_of_its_name(function: str) -> None:
     """The Makefile has the target that SAM calls, for a handler that is there."""
     assert RESOURCES[function]["Metadata"] == {"BuildMethod": "makefile"}
-    makefile = (ROOT / "Makefile").read_text()
-    target = re.search(rf"^build-{function}: FUNCTION = (\w+)$", makefile, re.MULTILINE)
-    assert target, f"build-{function} is missing in the Makefile"
-    assert (ROOT / "functions" / target[1] / "handler.py").is_file()
+    name = FUNCTIONS[function].get("Handler", GLOBALS["Handler"]).rpartition(".")[2]
+    source = handler_of(function).read_text()
+    assert re.search(rf"^def {name}\(event: .*, context: ", source, re.MULTILINE)
+
+
+def test_a_zip_holds_every_handler_of_its_folder() -> None:
+    """The message function and the relay are two handlers of one folder, built the same way."""
+    assert "\tcp -R $(RUNTIME)/* relayhub functions/$(FUNCTION)/*.py " in MAKEFILE
+    folders = re.findall(r"^build-(\w+Function): FUNCTION = (\w+)$", MAKEFILE, re.MULTILINE)
+    assert [name for name, folder in folders if folder == "relay"] == [
+        "RelayFunction",
+        "MessagesFunction",
+    ]
 
 
 def test_functions_run_on_the_chosen_platform() -> None:
@@ -38,6 +47,8 @@ def test_functions_run_on_the_chosen_platform() -> None:
     assert GLOBALS["Runtime"] == "python3.13"
     assert GLOBALS["Architectures"] == ["arm64"]
     assert GLOBALS["Handler"] == "handler.handler"
+    others = {name: each["Handler"] for name, each in FUNCTIONS.items() if "Handler" in each}
+    assert others == {"MessagesFunction": "messages.handler"}
     assert GLOBALS["Tracing"] == "Active"
     assert "Layers" not in GLOBALS
     assert not any("Layers" in each for each in FUNCTIONS.values())

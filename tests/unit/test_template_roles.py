@@ -9,6 +9,7 @@ import pytest
 from relayhub.upkeep import OWN, Upkeep
 from tests.unit.template_kit import (
     FUNCTIONS,
+    NO_VALUE,
     actions,
     log_group_of,
     of_type,
@@ -20,7 +21,8 @@ from tests.unit.template_kit import (
 
 ROLES: Final = of_type("AWS::IAM::Role")
 
-# Actions for which the service knows no resource, or that Lambda needs on every one in a VPC.
+# Actions for which the service knows no resource, or that Lambda needs on every one in a VPC: for
+# the functions themselves, and for its pollers of a Kafka cluster.
 ON_ANY_RESOURCE: Final = {
     "xray:PutTelemetryRecords",
     "xray:PutTraceSegments",
@@ -30,6 +32,9 @@ ON_ANY_RESOURCE: Final = {
     "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeSubnets",
     "ec2:UnassignPrivateIpAddresses",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeVpcs",
+    "kafka:GetBootstrapBrokers",
 }
 # What each function may do, on which resource, on which of the table's keys. Only the purger scans
 # and deletes rows; the reprocessor makes and deletes the gate, the project's own row, alone.
@@ -38,16 +43,90 @@ LEDGER: Final = {"Fn::GetAtt": ["LedgerTable", "Arn"]}
 OPEN_ROWS: Final = {"Fn::Sub": "${LedgerTable.Arn}/index/open"}
 HINTS: Final = {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}
 HINT_REJECTS: Final = {"Fn::GetAtt": ["HintRejectsQueue", "Arn"]}
+INTAKE: Final = {"Fn::GetAtt": ["IntakeQueue", "Arn"]}
+INTAKE_REJECTS: Final = {"Fn::GetAtt": ["IntakeRejectsQueue", "Arn"]}
 ANSWERS: Final = {"Fn::Sub": "${AnswersBucket.Arn}/*"}
 GATE: Final = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["!gate"]}}
 CURSORS: Final = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["!purge#*"]}}
 SECRET: Final[Grant] = ({"secretsmanager:GetSecretValue"}, {"Ref": "CoreSecretArn"}, None)
+
+
+def _of_cluster(kind: str, name: str) -> dict[str, Any]:
+    """Return the ARN of a topic or a group, which has its cluster's account, name and id."""
+    halves: dict[str, Any] = {"Fn::Split": [":cluster/", {"Ref": "KafkaMskArn"}]}
+    parts = {"Account": {"Fn::Select": [0, halves]}, "Cluster": {"Fn::Select": [1, halves]}}
+    return {"Fn::Sub": [f"${{Account}}:{kind}/${{Cluster}}/${{{name}}}", parts]}
+
+
+# What Lambda's pollers do in the message function's name, each under its condition.
+KAFKA_OPTIONS: Final[dict[str, list[Grant]]] = {
+    "HasKafkaSecret": [({"secretsmanager:GetSecretValue"}, {"Ref": "KafkaSecretArn"}, None)],
+    "HasKafkaSecretKey": [({"kms:Decrypt"}, {"Ref": "KafkaSecretKeyArn"}, None)],
+    "HasKafkaRootCa": [
+        ({"secretsmanager:GetSecretValue"}, {"Ref": "KafkaServerRootCaSecretArn"}, None)
+    ],
+    "HasKafkaNetwork": [
+        (
+            {
+                "ec2:CreateNetworkInterface",
+                "ec2:DeleteNetworkInterface",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSecurityGroups",
+                "ec2:DescribeSubnets",
+                "ec2:DescribeVpcs",
+            },
+            "*",
+            None,
+        )
+    ],
+    "HasKafkaMsk": [
+        ({"kafka:DescribeClusterV2"}, {"Ref": "KafkaMskArn"}, None),
+        ({"kafka:GetBootstrapBrokers"}, "*", None),
+    ],
+    "HasKafkaIam": [
+        (
+            {"kafka-cluster:Connect", "kafka-cluster:DescribeClusterDynamicConfiguration"},
+            {"Ref": "KafkaMskArn"},
+            None,
+        ),
+        (
+            {"kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"},
+            _of_cluster("topic", "KafkaTopic"),
+            None,
+        ),
+        (
+            {"kafka-cluster:AlterGroup", "kafka-cluster:DescribeGroup"},
+            _of_cluster("group", "KafkaConsumerGroup"),
+            None,
+        ),
+    ],
+}
+KAFKA: Final = [each for grants in KAFKA_OPTIONS.values() for each in grants if each[1] != "*"]
 ALLOWED: Final[dict[str, list[Grant]]] = {
     "RelayFunction": [
         ({"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}, LEDGER, None),
         ({"sqs:SendMessage"}, HINTS, None),
+        ({"sqs:SendMessage"}, INTAKE, None),
         ({"s3:GetObject", "s3:PutObject"}, ANSWERS, None),
         SECRET,
+    ],
+    "MessagesFunction": [
+        ({"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}, LEDGER, None),
+        (
+            {
+                "sqs:ChangeMessageVisibility",
+                "sqs:DeleteMessage",
+                "sqs:GetQueueAttributes",
+                "sqs:ReceiveMessage",
+            },
+            INTAKE,
+            None,
+        ),
+        ({"sqs:SendMessage"}, INTAKE_REJECTS, None),
+        ({"sqs:SendMessage"}, HINTS, None),
+        ({"s3:GetObject", "s3:PutObject"}, ANSWERS, None),
+        SECRET,
+        *KAFKA,
     ],
     "ResolverFunction": [
         ({"dynamodb:GetItem", "dynamodb:UpdateItem"}, LEDGER, None),
@@ -152,13 +231,24 @@ def test_a_role_is_for_lambda_alone_and_takes_no_policy_from_elsewhere(role: str
     assert "ManagedPolicyArns" not in properties(role)
 
 
+def options_of(function: str) -> dict[str, list[Grant]]:
+    """Return what a role allows under conditions, by condition; otherwise it has nothing."""
+    found: dict[str, list[Grant]] = {}
+    for statement in properties(role_of(function))["Policies"][0]["PolicyDocument"]["Statement"]:
+        if "Fn::If" in statement:
+            name, grant, nothing = statement["Fn::If"]
+            assert nothing == NO_VALUE
+            allowed = (actions(grant), grant["Resource"], grant.get("Condition"))
+            found.setdefault(name, []).append(allowed)
+    return found
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_what_a_role_has_for_an_option_depends_on_that_option(function: str) -> None:
-    """Without a secret or a VPC a role does not name them; the purger never asks the core."""
-    document = properties(role_of(function))["Policies"][0]["PolicyDocument"]
-    optional = {
-        each["Fn::If"][0]: each["Fn::If"][2] for each in document["Statement"] if "Fn::If" in each
-    }
-    nothing = {"Ref": "AWS::NoValue"}
-    assert optional.pop("HasVpc") == nothing
-    assert optional == ({} if function == "PurgerFunction" else {"HasCoreSecret": nothing})
+    """Without a secret, a VPC or Kafka a role names none; the purger never asks the core."""
+    optional = options_of(function)
+    assert len(optional.pop("HasVpc")) == 1
+    kafka = {name: each for name, each in optional.items() if name.startswith("HasKafka")}
+    assert kafka == (KAFKA_OPTIONS if function == "MessagesFunction" else {})
+    rest = {name: each for name, each in optional.items() if name not in kafka}
+    assert rest == ({} if function == "PurgerFunction" else {"HasCoreSecret": [SECRET]})

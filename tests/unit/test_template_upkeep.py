@@ -7,12 +7,12 @@ import pytest
 from relayhub.hint_event import failures
 from relayhub.settings import INQUIRY_S_MAX
 from tests.unit.template_kit import (
+    CONDITIONS,
     DAY_S,
     FUNCTIONS,
     GLOBALS,
     PARAMETERS,
     RESOURCES,
-    TEMPLATE,
     limits,
     of_type,
     properties,
@@ -20,6 +20,7 @@ from tests.unit.template_kit import (
 )
 
 SCHEDULES: Final = of_type("AWS::Scheduler::Schedule")
+SOURCE: Final = "AWS::Lambda::EventSourceMapping"
 # Which function runs when: what is in doubt or overdue waits a minute, what is over waits a day.
 RHYTHMS: Final = {
     "ResolverSchedule": ("ResolverFunction", "rate(1 minute)"),
@@ -29,6 +30,7 @@ RHYTHMS: Final = {
 # A stack's parameter that says how many calls of a function there may be at once.
 RESERVED: Final = {
     "RelayFunction": "RelayConcurrency",
+    "MessagesFunction": "MessagesConcurrency",
     "ResolverFunction": "ResolverConcurrency",
     "ReprocessorFunction": "ReprocessorConcurrency",
 }
@@ -148,8 +150,8 @@ def test_rejects_are_kept_for_a_person_and_read_by_no_function() -> None:
     queue: dict[str, Any] = properties("HintRejectsQueue")
     assert queue["MessageRetentionPeriod"] == 14 * DAY_S
     assert queue["SqsManagedSseEnabled"] is True
-    sources = of_type("AWS::Lambda::EventSourceMapping")
-    assert list(sources) == ["HintsSource"]
+    read = [each.get("EventSourceArn") for each in of_type(SOURCE).values()]
+    assert {"Fn::GetAtt": ["HintRejectsQueue", "Arn"]} not in read
 
 
 def test_a_job_has_time_left_to_do_anything() -> None:
@@ -170,5 +172,6 @@ def test_each_job_says_who_it_is() -> None:
 
 def test_every_parameter_is_used() -> None:
     """A parameter that nothing refers to would be set in vain."""
-    used = repr([RESOURCES, GLOBALS, TEMPLATE["Conditions"]])
-    assert [name for name in PARAMETERS if f"'Ref': '{name}'" not in used] == []
+    used = repr([RESOURCES, GLOBALS, CONDITIONS])
+    written = {name: (f"'Ref': '{name}'", f"${{{name}}}") for name in PARAMETERS}
+    assert [name for name, ways in written.items() if not any(way in used for way in ways)] == []
