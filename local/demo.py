@@ -67,7 +67,7 @@ def _play_all(relay: Relay, console: Console) -> bool:
 
 def _hub(console: Console) -> tuple[bool, str]:
     config = StackConfig(parameters=SHORT_LIMITS)
-    with ExitStack() as owned, _progress(console) as progress:
+    with ExitStack() as owned, progress_on(console) as progress:
         task = progress.add_task("the local stack", total=None)
         stack = owned.enter_context(
             Stack.running(config, on_step=lambda step: progress.update(task, description=step))
@@ -98,7 +98,7 @@ def _hub(console: Console) -> tuple[bool, str]:
 def _naive(console: Console, *, is_control: bool) -> tuple[bool, str]:
     """Play the story without a ledger; as the control, it is right if the doubles show."""
     folder = StackConfig().logs
-    with naive_front(folder) as front, _progress(console) as progress:
+    with naive_front(folder) as front, progress_on(console) as progress:
         story = _play(front, progress)
     executed = executions(front.journal)
     states = {seen.guid: front.state(seen.guid) for seen in story}
@@ -162,7 +162,8 @@ def _table(title: str, story: list[Seen], states: dict[str, str], executed: Coun
     return table
 
 
-def _progress(console: Console) -> Progress:
+def progress_on(console: Console) -> Progress:
+    """Return the bar that shows what the demo is at; it leaves nothing behind."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),

@@ -68,9 +68,16 @@ class Emulator:
         self._making = threading.Lock()
 
     @classmethod
-    def start(cls, program: Path, *, port: int, state: Path, log: Path) -> Self:
-        """Start it without waiting; `state` is a folder that its owner deletes afterwards."""
+    def start(
+        cls, program: Path, *, port: int, state: Path, log: Path, for_functions: str = ""
+    ) -> Self:
+        """Start it without waiting; `state` is a folder that its owner deletes afterwards.
+
+        `for_functions` is another address under which the functions find AWS.
+        """
         env = _environment(port, state)
+        if for_functions:
+            env["AWS_ENDPOINT_URL"] = for_functions
         child = Child.start("emulator", [program], log=log, env=env, cwd=state)
         return cls(child, port)
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 
 from local.channels import Channel, Identity, channel_for, create_identity
 from local.emulator import Emulator
+from local.fault_proxy import FaultProxy
 from local.stack_operator import Operator
 from local.stack_start import (
     API,
@@ -79,6 +80,13 @@ class Stack:
     def emulator(self) -> Emulator:
         """The AWS emulator."""
         return self.parts.emulator
+
+    @property
+    def faults(self) -> FaultProxy:
+        """The fault proxy; raises StackError on a stack that was started without one."""
+        if self.parts.faults is None:
+            raise StackError("this stack was started without a fault proxy")
+        return self.parts.faults
 
     @property
     def api_url(self) -> str:

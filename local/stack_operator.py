@@ -1,7 +1,8 @@
 """What an operator sees of the running stack: rows, queues, logs.
 
-The identity may do what the command line needs: read, invoke a function, send a hint. It writes no
-row. Tests invoke functions and kill their processes as the emulator's administrator instead.
+The identity may do what the command line needs: read, invoke a function, send a hint, move a dead
+letter back. It writes no row. Tests invoke functions and kill their processes as the emulator's
+administrator instead.
 """
 
 import json
@@ -18,6 +19,9 @@ _ALLOWED: Final = (
     "cloudformation:DescribeStacks",
     "lambda:InvokeFunction",
     "sqs:SendMessage",
+    "sqs:ReceiveMessage",
+    "sqs:ChangeMessageVisibility",
+    "sqs:DeleteMessage",
     "dynamodb:GetItem",
     "dynamodb:Query",
     "dynamodb:Scan",

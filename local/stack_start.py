@@ -22,6 +22,7 @@ from local.channels import (
     invoke_statement,
 )
 from local.emulator import Emulator
+from local.fault_proxy import FaultProxy
 from local.ports import LOOPBACK, PortError, free_ports, is_listening, wait_until_listening
 from local.stack_deploy import Deployed, DeployError, Deployment, template_of
 from local.stack_operator import operator_statement
@@ -67,10 +68,13 @@ class StackConfig:
     build: Path = ROOT / ".aws-sam" / "build"
     sam_python: Path = ROOT / ".venv-sam" / "bin" / "python"
     ministack: Path = ROOT / ".venv-stack" / "bin" / "ministack"
+    fault_proxy: Path = ROOT / ".venv" / "bin" / "microburst"
     logs: Path = ROOT / ".local" / "logs"
     port: int | None = None
     core_port: int | None = None
     core_control_port: int | None = None
+    # Whether a fault proxy stands between the functions and AWS; then no role is enforced.
+    has_faults: bool = False
     # The template's parameters that differ from its defaults. CoreUrl and ChannelNames are added.
     parameters: Mapping[str, str] = field(default_factory=dict)
 
@@ -87,6 +91,7 @@ class Parts:
     deployed: Deployed
     identities: Mapping[str, Identity]
     timings_s: Mapping[str, float]
+    faults: FaultProxy | None = None
 
 
 @contextmanager
@@ -122,13 +127,20 @@ def _start(config: StackConfig, owned: ExitStack, clock: _Clock) -> Parts:
     owned.callback(shutil.rmtree, state, ignore_errors=True)
     journal = config.logs / "core-journal.jsonl"
     with clock.step("emulator and core"):
+        faults = _start_faults(config, owned, port) if config.has_faults else None
         emulator = Emulator.start(
-            config.ministack, port=port, state=state, log=config.logs / "emulator.log"
+            config.ministack,
+            port=port,
+            state=state,
+            log=config.logs / "emulator.log",
+            for_functions=faults.endpoint if faults else "",
         )
         owned.callback(emulator.child.stop)
         core = _start_core(config, core_port, control_port, journal)
         owned.callback(core.stop)
         _wait(emulator, core, (core_port, control_port))
+        if faults:
+            faults.warm()
     with clock.step("identities"):
         identities = {name: create_identity(emulator, name) for name in (*CHANNELS, OPERATOR)}
     core_url = f"http://{LOOPBACK}:{core_port}"
@@ -140,8 +152,28 @@ def _start(config: StackConfig, owned: ExitStack, clock: _Clock) -> Parts:
         _call_once(channel_for(identities[CHANNELS[0]], deployed.only(API), port))
     control_url = f"http://{LOOPBACK}:{control_port}"
     return Parts(
-        emulator, core, core_url, control_url, journal, deployed, identities, clock.timings_s
+        emulator,
+        core,
+        core_url,
+        control_url,
+        journal,
+        deployed,
+        identities,
+        clock.timings_s,
+        faults,
     )
+
+
+def _start_faults(config: StackConfig, owned: ExitStack, upstream_port: int) -> FaultProxy:
+    faults = FaultProxy.start(
+        config.fault_proxy,
+        port=free_ports(1)[0],
+        upstream=f"http://{LOOPBACK}:{upstream_port}",
+        log=config.logs / "fault-proxy.log",
+    )
+    owned.callback(faults.child.stop)
+    faults.wait()
+    return faults
 
 
 def _make_state() -> Path:

@@ -19,7 +19,7 @@ from relayhub.answers import AnswerStore
 from relayhub.flows import purge, resolve
 from relayhub.hub import Hub
 from relayhub.ledger import Ledger
-from relayhub.queues import HintQueue
+from relayhub.queues import HintQueue, IntakeQueue
 from relayhub.row import Row, open_shard, to_item
 from relayhub.settings import DAY_S, load
 from relayhub.states import State
@@ -67,6 +67,7 @@ def hub_on(dynamo: FaultyClient, emulator: Emulator) -> Hub:
         upkeep=Upkeep(dynamo, TABLE, now_ms=clock, skew_s=settings.clock_skew_s),
         core=ScriptedCore(clock),
         hints=HintQueue(emulator.client("sqs"), "none", "none"),
+        intake=IntakeQueue(emulator.client("sqs"), "none", "none"),
         store=AnswerStore(emulator.client("s3"), "none"),
         now_ms=clock,
         chance=lambda: 0.0,
