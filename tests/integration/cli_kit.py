@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ class Terminal:
 
     def run(self, *words: str) -> Result:
         """Run one command line."""
-        seams = Seams(make_client=self.make_client, now_ms=self.clock)
+        seams = Seams(make_client=self.make_client, now_ms=self.clock, sleep=self.clock.advance)
         return CliRunner().invoke(app, words, obj=seams, prog_name="relayhub")
 
     def json(self, *words: str, code: int = 0) -> Any:
@@ -87,7 +87,9 @@ class Terminal:
         return self.clients.get(service) or make_client(target, service)
 
 
-def make_stack(queue_url: str, *, without: str = "", name: str = STACK) -> None:
+def make_stack(
+    queue_url: str, *, without: str = "", name: str = STACK, more: Mapping[str, str] | None = None
+) -> None:
     """Deploy a stack that has the template's outputs, and nothing behind them."""
     outputs = {
         "TableName": TABLE,
@@ -95,6 +97,7 @@ def make_stack(queue_url: str, *, without: str = "", name: str = STACK) -> None:
         "ResolverFunctionName": RESOLVER,
         "ReprocessorFunctionName": REPROCESSOR,
         "PurgerFunctionName": PURGER,
+        **(more or {}),
     }
     template = {
         "Resources": {"Another": {"Type": "AWS::SQS::Queue"}},  # A template needs one.

@@ -19,7 +19,10 @@ from tests.emulated import FaultyClient, client, fails
 from tests.integration.cli_kit import PURGER, Terminal, make_stack
 from tests.world import World
 
-COMMANDS = (("resolve",), ("reprocess",), ("reprocess", "G-1"), ("purge",))
+COMMANDS = (
+    *(("resolve",), ("reprocess",), ("reprocess", "G-1"), ("purge",)),
+    ("redrive-messages",),
+)
 
 
 def client_error(code: str, message: str = "because") -> ClientError:

@@ -96,6 +96,20 @@ def test_the_resolver_passes_a_row_that_cannot_be_read(
     assert int(works.item(GUIDS[0])["due_at"]["N"]) > works.clock()
 
 
+def test_a_row_that_moved_on_while_its_handling_failed_keeps_its_turn(works: Works) -> None:
+    """Another has handled it meanwhile, and its next turn is not put off."""
+    works.doubt()
+    works.clock.advance(60)
+
+    def move_on_and_fail() -> None:
+        works.edit(due_at=works.clock() + 1_000)
+        raise RuntimeError("a fault of this row alone")
+
+    works.core.during_ask.append(move_on_and_fail)
+    assert resolver(works).steps["fault"] == 1
+    assert works.held().due_at == works.clock() + 1_000
+
+
 @UNREADABLE
 def test_the_sweep_passes_a_row_that_cannot_be_read(works: Works, values: dict[str, str]) -> None:
     """It is the first that is due; it waits, and those behind it are hinted."""

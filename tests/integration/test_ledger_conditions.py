@@ -36,12 +36,17 @@ TAMPERED: list[Any] = [
     pytest.param(lambda *_: {"claim_id": None}, id="no_claim"),
     pytest.param(lambda *_: {"schema": 2}, id="newer_schema"),
     pytest.param(lambda *_: {"schema": None}, id="no_schema"),
+    # The index key that a write sets is made of hold and parked; a NOT_FOUND from before the core
+    # was seen at it proves nothing.
+    pytest.param(lambda *_: {"hold": "operator"}, id="held_meanwhile"),
+    pytest.param(lambda *_: {"parked": "operator"}, id="parked_meanwhile"),
+    pytest.param(lambda *_: {"processing_at": START_MS}, id="core_seen_at_it_meanwhile"),
 ]
 
 
 @pytest.mark.parametrize("tamper", TAMPERED)
 def test_no_write_is_made_to_a_row_that_is_not_the_one_read(world: World, tamper: Any) -> None:
-    """State, claim_id and schema stand in the condition of every step of the table."""
+    """What it was judged by stands in the condition of every step of the table."""
     world.clock.advance(1)
     for number, (each, source) in enumerate(WRITES):
         row = put(a_row(source, f"G-{number}"))
@@ -143,6 +148,14 @@ def test_a_flag_stops_the_write_whether_it_was_read_or_not(
     assert isinstance(outcome, Found)
     assert world.held().state is source
     assert outcome.row == world.held()
+
+
+def test_a_row_that_was_given_more_time_meanwhile_does_not_expire(world: World) -> None:
+    """A person's redrive comes between the look at the validity and the write of its end."""
+    row = put(a_row(State.FAILED, valid_until=START_MS))
+    world.dynamo.before["update_item"].append(lambda: world.edit(valid_until=START_MS + 60_000))
+    assert isinstance(step(world, row, Event.EXPIRED, code="E908"), Found)
+    assert world.held().state is State.FAILED
 
 
 def test_a_channel_may_claim_what_is_parked(world: World) -> None:

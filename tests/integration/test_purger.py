@@ -79,6 +79,7 @@ CHANGES: list[Any] = [
     pytest.param({"expires_at": NOW_S + 1}, id="later"),
     pytest.param({"expires_at": None}, id="never"),
     pytest.param({"state": "UNKNOWN"}, id="not_done"),
+    pytest.param({"schema": 2}, id="newer"),
 ]
 
 
@@ -86,7 +87,7 @@ CHANGES: list[Any] = [
 def test_a_row_that_changed_since_it_was_read_is_not_deleted(
     works: Works, values: dict[str, Any]
 ) -> None:
-    """State, time and hold stand in the delete's own condition."""
+    """State, time, hold and schema stand in the delete's own condition."""
     put_rows([done()])
     works.dynamo.before["delete_item"].append(lambda: works.edit(**values))
     report = purger(works)

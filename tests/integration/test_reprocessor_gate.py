@@ -65,6 +65,20 @@ def test_a_core_that_is_there_leaves_the_gate_open(works: Works, finding: Findin
     assert works.item(GATE) == {}
 
 
+def test_of_two_that_find_the_core_away_the_first_closes_the_gate(works: Works) -> None:
+    """The second one is slower: the probe that the first has set is not put off, nor told twice."""
+    works.core.findings[:] = [AWAY, AWAY]
+
+    def another_finds_out() -> None:
+        assert reprocessor(works, "G-2") is Taken.WAITS
+        works.clock.advance(3)
+
+    works.core.during_ask.append(another_finds_out)
+    assert reprocessor(works, "G-1") is Taken.WAITS
+    assert works.item(GATE)["probe_at"] == {"N": str(START_MS + 15_000)}
+    assert works.noted("gate_closed") == 1
+
+
 def test_a_closed_gate_lets_one_probe_through_per_its_time(works: Works) -> None:
     """Everybody else acknowledges the hint and leaves the row and its attempts alone."""
     close(works)
