@@ -3,5 +3,5 @@
 Arrow: command -> functions, rows -> stack -> the rules in relayhub. It is in no function's zip.
 
 The rule that it protects: only a process that the platform ends at a known time may send to the
-core. Nothing in here does: a command invokes a function, writes a hint, or reads.
+core. Nothing in here does: a command invokes a function, writes a hint, moves a message, or reads.
 """

@@ -7,7 +7,7 @@ from typing import Final
 
 import typer
 
-from cli import purge, reprocess, resolve
+from cli import purge, redrive_messages, reprocess, resolve, verify
 from cli.command import command
 from cli.exits import EXITS_HELP
 
@@ -22,9 +22,10 @@ app: Final = typer.Typer(
 
 @app.callback(epilog=EXITS_HELP)
 def relayhub() -> None:
-    """Look after a relayhub stack: what is in doubt, what was not sent, what is past its time.
+    """Look after a relayhub stack: what is in doubt, not sent, past its time, or in dead letters.
 
     No command sends anything to the core: the stack's own functions do, by their own rules.
+    `verify` alone sends requests, to a relay that is to be tried.
     """
 
 
@@ -35,3 +36,5 @@ def _add(run: Callable[..., None]) -> None:
 _add(command(resolve.resolve))
 _add(command(reprocess.reprocess))
 _add(command(purge.purge))
+_add(command(redrive_messages.redrive_messages))
+app.command(epilog=verify.EXITS_HELP)(verify.verify)

@@ -73,6 +73,7 @@ class Seams:
 
     make_client: MakeClient = make_client
     now_ms: Callable[[], int] = _epoch_ms
+    sleep: Callable[[float], None] = time.sleep  # For so many seconds.
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Here:
     stack: Stack
     screen: Screen
     now_ms: Callable[[], int]
+    sleep: Callable[[float], None]
 
 
 def command(run: Callable[Concatenate[Here, P], Exit]) -> Callable[..., None]:
@@ -114,7 +116,8 @@ def _end(
 ) -> Exit:
     try:
         _check(target)
-        return run(Here(Stack(target, seams.make_client), screen, seams.now_ms), **given)
+        stack = Stack(target, seams.make_client)
+        return run(Here(stack, screen, seams.now_ms, seams.sleep), **given)
     except CommandError as error:
         screen.fail(str(error))
         return error.code

@@ -20,7 +20,7 @@ MEANINGS: Final = {
     Exit.DONE: "done",
     Exit.FAILED: "something failed: AWS, or a function",
     Exit.REFUSED: "refused, or bad usage: nothing was changed",
-    Exit.PARTLY: "done in part: rows are left",
+    Exit.PARTLY: "done in part: rows or messages are left",
     Exit.INTERRUPTED: "interrupted: a function that was invoked runs on to its end",
 }
 EXITS_HELP: Final = "\n".join(

@@ -15,6 +15,7 @@ from rich.text import Text
 
 T = TypeVar("T")
 
+_PIPED_COLUMNS: Final = 200  # A table that was piped somewhere keeps its lines whole.
 _UNITS_S: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -24,6 +25,8 @@ class Screen:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self._out = Console(highlight=False, soft_wrap=True)
+        if not self._out.is_terminal:
+            self._out.width = _PIPED_COLUMNS
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def document(self, document: Mapping[str, Any]) -> None:
@@ -43,8 +46,7 @@ class Screen:
             table.add_column(head, justify="right" if is_number else "left", overflow="fold")
         for line in lines:
             table.add_row(*(Text(f"{each:,}" if isinstance(each, int) else each) for each in line))
-        # A table that was piped somewhere keeps its lines whole.
-        self._out.print(table, soft_wrap=False, width=None if self._out.is_terminal else 200)
+        self._out.print(table, soft_wrap=False)
 
     def fail(self, sentence: str) -> None:
         """Tell what went wrong."""

@@ -1,4 +1,4 @@
-"""A deployed stack: its functions, table and queue by their names, and clients to reach them.
+"""A deployed stack: its functions, table and queues by their names, and clients to reach them.
 
 The names come from the stack's outputs, which are what the template promises to others.
 """
@@ -32,6 +32,8 @@ class Output(StrEnum):
 
     TABLE = "TableName"
     DEAD_LETTER_QUEUE = "DeadLetterQueueUrl"
+    INTAKE_QUEUE = "IntakeQueueUrl"
+    INTAKE_DEAD_LETTER_QUEUE = "IntakeDeadLetterQueueUrl"
     RESOLVER = "ResolverFunctionName"
     REPROCESSOR = "ReprocessorFunctionName"
     PURGER = "PurgerFunctionName"
@@ -79,7 +81,7 @@ def _is_local(url: str | None) -> bool:
 
 
 class TellingClient:
-    """A boto3 client whose errors are sentences (CommandError); for reads, hints and invokes.
+    """A boto3 client whose errors are sentences (CommandError); for reads, messages and invokes.
 
     Not for a write of a row: who writes needs the SDK's own error, to know whether it took effect.
     """

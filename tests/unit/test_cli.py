@@ -20,12 +20,13 @@ from tools import template
 
 ROOT: Final = template.TEMPLATE.parent
 PAGE: Final = ROOT / "docs" / "cli.md"
-COMMANDS: Final = ("resolve", "reprocess", "purge")
+COMMANDS: Final = ("resolve", "reprocess", "purge", "redrive-messages")
 COMMON: Final = ("--stack", "--profile", "--region", "--endpoint-url", "--json")
 OWN: Final = {
     "resolve": ("--min-age", "--dry-run"),
     "reprocess": (),
     "purge": ("--dry-run",),
+    "redrive-messages": ("--limit", "--rate", "--dry-run"),
 }
 
 

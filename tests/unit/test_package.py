@@ -9,10 +9,8 @@ from typing import Final
 
 import pytest
 
-from tests.unit.template_kit import FUNCTIONS
-from tools.template import TEMPLATE
+from tests.unit.template_kit import FUNCTIONS, ROOT, handler_of
 
-ROOT: Final = TEMPLATE.parent
 ZIP_BYTES_MAX: Final = 5_000_000
 
 
@@ -59,8 +57,8 @@ def test_a_second_build_makes_the_same_bytes(function: str, built: Path, tmp_pat
 
 def test_a_zip_has_its_own_functions_handler(function: str, built: Path) -> None:
     """The handler is that of the function's folder, under the name that the template says."""
-    own = ROOT / "functions" / function.removesuffix("Function").lower() / "handler.py"
-    assert (built / "handler.py").read_bytes() == own.read_bytes()
+    own = handler_of(function)
+    assert (built / own.name).read_bytes() == own.read_bytes()
 
 
 def test_the_library_is_installed_anew_when_its_lock_changes() -> None:
@@ -70,11 +68,13 @@ def test_the_library_is_installed_anew_when_its_lock_changes() -> None:
     assert "build-%Function: $(RUNTIME)/.stamp\n" in makefile
 
 
-def test_a_zip_holds_the_handler_the_rules_and_the_library(built: Path) -> None:
+def test_a_zip_holds_the_handlers_the_rules_and_the_library(function: str, built: Path) -> None:
     """Nothing else lies at the top: no scripts, no installer's traces, no SDK."""
     names = {each.name for each in built.iterdir() if not each.name.endswith(".dist-info")}
+    handlers = {each.name for each in handler_of(function).parent.glob("*.py")}
+    assert ("messages.py" in handlers) is (function in ("RelayFunction", "MessagesFunction"))
     assert names == {
-        "handler.py",
+        *handlers,
         "relayhub",
         "aws_lambda_powertools",
         "jmespath",
