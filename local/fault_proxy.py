@@ -57,7 +57,7 @@ class FaultProxy:
     @classmethod
     def start(cls, program: Path, *, port: int, upstream: str, log: Path) -> Self:
         """Start it without waiting."""
-        command = [
+        command: list[str | Path] = [
             *(program, "--host", LOOPBACK, "--port", str(port)),
             *("--upstream", upstream, "--resign"),
         ]

@@ -1,10 +1,12 @@
 """A Kafka broker on this machine (Tansu): started, given topics, asked about offsets, stopped.
 
-It keeps everything in memory, so a log ends with its process. In four ways it is not Apache Kafka:
+It keeps everything in memory, so a log ends with its process. In five ways it is not Apache Kafka:
 it takes a commit from anybody, also from a member that lost the partition long ago, so whoever
 reads from it must see to that itself; it keeps a group's join open for about half of the members'
-session time; asked for the end of a log it counts the last batch as one record; and it makes a
-topic with four partitions of every unknown name that a client asks about.
+session time, and with a session below a second a group never shares its topic; a member that leads
+a group and leaves in order while a join is forming stops the group for good; asked for the end of a
+log it counts the last batch as one record; and it makes a topic with four partitions of every
+unknown name that a client asks about.
 """
 
 import os

@@ -17,7 +17,7 @@ Group = Annotated[str, typer.Option(help="The consumer group; its commits say wh
 Batch = Annotated[int, typer.Option(min=1, max=10_000, help="Records per batch at most.")]
 Window = Annotated[float, typer.Option(min=0, help="Seconds for a batch to fill.")]
 Session = Annotated[
-    float, typer.Option(min=0.5, help="Seconds after which a silent member counts as dead.")
+    float, typer.Option(min=1.0, help="Seconds after which a silent member counts as dead.")
 ]
 FromBeginning = Annotated[
     bool,

@@ -52,7 +52,7 @@ def up(
         core_port=core_port,
         core_control_port=control_port,
         parameters=_parameters(parameter or []),
-        **({} if logs is None else {"logs": logs}),
+        logs=logs or StackConfig().logs,
     )
     try:
         with ending_in_order():

@@ -27,6 +27,7 @@ SUBMIT: Final = "POST /transactions"
 STATUS: Final = "GET /transactions/{guid}"
 CANCEL: Final = "POST /transactions/{guid}/cancel"
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+SOURCES: Final = ("sqs:", "kafka:")
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _NOT_ALLOWED: Final = 405
@@ -110,7 +111,8 @@ def _identity(event: Mapping[str, Any], claim: str) -> str | None:
     if user:
         return str(user).partition(":")[0]
     named = _map(_map(authorizer, "jwt"), "claims").get(claim)
-    return str(named) if named else None
+    # A queue's or a topic's own name is no caller's.
+    return str(named) if named and not str(named).startswith(SOURCES) else None
 
 
 def _no_route(event: Mapping[str, Any]) -> Reply:

@@ -241,7 +241,9 @@ def _coded(raw: Mapping[str, Any], name: str) -> bytes | None:
 
 def _accepted_guid(body: bytes) -> str:
     document = strict_json(body)
-    return check_guid(document.get("guid") if isinstance(document, dict) else None)
+    if not isinstance(document, dict) or document.keys() != {"guid"}:
+        raise MalformedError(f"Only the hub itself sends {ACCEPTED}: send the request without it.")
+    return check_guid(document["guid"])
 
 
 def _sqs_time(raw: Mapping[str, Any], headers: Mapping[str, str]) -> int:

@@ -28,6 +28,10 @@ _RESULT_BYTES: Final = 200  # What a result with a short answer adds to the row.
 Entry = Mapping[str, Any]  # One line of the history: at, by, event, from, to, attempt, code.
 
 
+class UnreadableRowError(ValueError):
+    """A row that no version up to this one can have written: only a person can judge it."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One GUID's row. Times are epoch milliseconds, but `expires_at`: TTL wants epoch seconds."""
@@ -159,7 +163,7 @@ def to_item(row: Row) -> dict[str, Any]:
 def from_item(item: Mapping[str, Any]) -> Row:
     """Return the row that the item holds; what this version does not know is left out.
 
-    Raises ValueError for a word that no version up to this one can have written.
+    Raises UnreadableRowError for a word that no version up to this one can have written.
     """
     known = _defaults()
     values = {name: decode(value) for name, value in item.items() if name in known}
@@ -178,7 +182,10 @@ def _word(kind: type[StrEnum], value: str, default: Any, *, is_newer: bool) -> A
     """Return the word; one of a newer version, whose rows are only ever left alone, is no fault."""
     if is_newer and value not in set(kind):
         return State.UNKNOWN if default is MISSING else default
-    return kind(value)
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise UnreadableRowError(str(error)) from None
 
 
 def encode(value: Any) -> dict[str, Any]:

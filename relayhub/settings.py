@@ -87,7 +87,7 @@ class Settings:
     valid_deferred_s: int = _seconds(DAY_S, "Validity of a deferred request.")
     valid_interactive_s: int = _seconds(120, "Validity of an interactive request.")
     channel_resend_longest_s: int = _seconds(DAY_S, "The longest time a channel resends a GUID.")
-    intake_retention_s: int = _seconds(4 * DAY_S, "The intake queue's retention.")
+    intake_retention_s: int = _seconds(4 * DAY_S, "The intake queue's retention.", 2 * DAY_S)
     intake_dead_letter_retention_s: int = _seconds(14 * DAY_S, "Its dead-letter queue's retention.")
     retention_s: int = _seconds(30 * DAY_S, "How long a DONE row is kept.")
     evidence_s: int = _seconds(400 * DAY_S, "The same for rows ever in doubt or touched by hand.")
@@ -136,7 +136,7 @@ class Settings:
         default=False,
     )
     kafka_partial_batches: bool = _other(
-        "Whether the Kafka source takes partial answers; if not, a whole batch comes again.",
+        "Whether only what was not taken of a Kafka batch comes again: false, source, true.",
         default=False,
     )
 
@@ -195,6 +195,11 @@ def _timeout_least(settings: Settings) -> int:
     return settings.core_deadline_s + settings.margin_s + 1
 
 
+def _messages_timeout_least(settings: Settings) -> int:
+    # What comes again is passed over by a failed write each, before the next call must fit in.
+    return settings.core_deadline_s + settings.margin_s + 15
+
+
 def _asking_timeout_least(settings: Settings) -> int:
     return _timeout_least(settings) + INQUIRY_S_MAX
 
@@ -219,13 +224,15 @@ def _core_memory_least(settings: Settings) -> int:
 
 
 RELATIONS: Final[tuple[Relation, ...]] = (
-    *(
-        Relation(
-            (name, "core_deadline_s", "margin_s"),
-            _timeout_least,
-            "so that the outcome of a call can be written before the function ends",
-        )
-        for name in ("relay_timeout_s", "messages_timeout_s")
+    Relation(
+        ("relay_timeout_s", "core_deadline_s", "margin_s"),
+        _timeout_least,
+        "so that the outcome of a call can be written before the function ends",
+    ),
+    Relation(
+        ("messages_timeout_s", "core_deadline_s", "margin_s"),
+        _messages_timeout_least,
+        "so that a batch that comes again gets further each time",
     ),
     Relation(
         ("reprocessor_timeout_s", "core_deadline_s", "margin_s"),
@@ -258,6 +265,11 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         ),
         _retention_least,
         "since a resend after the row is gone would be executed again",
+    ),
+    Relation(
+        ("intake_dead_letter_retention_s", "intake_retention_s"),
+        lambda s: s.intake_retention_s + DAY_S,
+        "since a dead letter's time counts from its first sending",
     ),
     Relation(
         ("retention_s", "age_margin_s"),

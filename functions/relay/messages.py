@@ -52,6 +52,7 @@ def take(hub: Hub, record: Record, dead_at_ms: int) -> bool:
         return intake.take(hub, asked, dead_at_ms) is not intake.Taken.GIVEN_BACK
     except Exception as error:  # noqa: BLE001 - the edge of one record
         fault(error, guid=asked.guid)
+        intake.give_back(hub, asked, type(error).__name__)
         return False
 
 

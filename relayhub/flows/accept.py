@@ -33,7 +33,7 @@ def submit(hub: Hub, request: Submission, dead_at_ms: int) -> Reply:
         return relay.submit(hub, request, dead_at_ms)
     row = new_row(hub, request, now_ms)
     # The id tells this very acceptance from another one's of the same GUID.
-    row = replace(row, claim_id=hub.new_id(), due_at=now_ms + _DUE_MS)
+    row = replace(row, claim_id=hub.new_id(), due_at=_due_at(row, now_ms))
     match hub.ledger.create(row, Event.ACCEPTED, CHANNEL):
         case Stored(accepted) if _waits(accepted):
             fault = hub.intake.announce(accepted.guid)
@@ -49,6 +49,11 @@ def submit(hub: Hub, request: Submission, dead_at_ms: int) -> Reply:
             return relay.claim_without_answer(hub, request.guid, reason)
         case outcome:
             assert_never(outcome)
+
+
+def _due_at(row: Row, now_ms: int) -> int:
+    """Return when the message counts as lost, early enough for a short validity; epoch ms."""
+    return min(now_ms + _DUE_MS, (now_ms + (row.valid_until or 0)) // 2)
 
 
 def _answer(hub: Hub, request: Submission, row: Row, dead_at_ms: int) -> Reply:

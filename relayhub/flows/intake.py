@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.answers import AnswerStoreError
 from relayhub.flows import accept, relay
+from relayhub.flows.steps import has_time_to_send
 from relayhub.ledger import MESSAGES
 from relayhub.message_event import Asked, Record, contents
 from relayhub.replies import ACCEPTED
+from relayhub.row import UnreadableRowError
 from relayhub.states import Code, told
 from relayhub.times import rfc3339
 
@@ -29,6 +31,12 @@ _HASTEN_WORST_MS: Final = 2_000  # One call to SQS, connecting included: `queues
 _ASIDE: Final = frozenset({Code.E904, Code.E907})
 
 
+_UNREADABLE: Final = (
+    "The ledger has a row of this GUID that this version cannot read, so it may have been executed."
+    " Mend the row before anything is sent again."
+)
+
+
 class Taken(StrEnum):
     """What became of a record. Only GIVEN_BACK must come again."""
 
@@ -40,11 +48,14 @@ class Taken(StrEnum):
 
 def take(hub: Hub, asked: Asked, dead_at_ms: int) -> Taken:
     """Do what the record asks for, once; `dead_at_ms` is when this function will have ended."""
-    needed_ms = (hub.settings.core_deadline_s + hub.settings.margin_s) * 1000
-    if dead_at_ms - hub.now_ms() < needed_ms:
-        return _given_back(hub, asked, "too little time left")
+    if not has_time_to_send(hub, dead_at_ms):
+        return give_back(hub, asked, "too little time left")
     is_malformed = asked.request is None and asked.fault
-    reply = None if is_malformed else _relay(hub, asked, dead_at_ms)
+    try:
+        reply = None if is_malformed else _relay(hub, asked, dead_at_ms)
+    except UnreadableRowError:
+        # It would be met each time the message comes, and only a person can mend it.
+        return _put_aside(hub, asked, Code.E901, _UNREADABLE)
     if reply is not None:
         return _taken(hub, asked, reply)
     if asked.fault:
@@ -57,7 +68,7 @@ def _taken(hub: Hub, asked: Asked, reply: Reply) -> Taken:
         words = told(reply.code, hub.settings.definite_codes)
         return _put_aside(hub, asked, Code(reply.code), words.detail)
     if not reply.is_recorded:
-        return _given_back(hub, asked, str(reply.code))
+        return give_back(hub, asked, str(reply.code))
     if reply.code == Code.E902 and reply.status == ACCEPTED and asked.record.is_keyed:
         # The hub sends it later, and its key's next record may be executed before it.
         hub.note("order_at_risk", guid=asked.guid, **asked.record.origin)
@@ -89,7 +100,8 @@ def _told(hub: Hub, asked: Asked, taken: Taken, code: str | None) -> Taken:
     return taken
 
 
-def _given_back(hub: Hub, asked: Asked, reason: str) -> Taken:
+def give_back(hub: Hub, asked: Asked, reason: str) -> Taken:
+    """Say that the record must come again, and why."""
     hub.note("message_given_back", guid=asked.guid, reason=reason, **asked.record.origin)
     return _told(hub, asked, Taken.GIVEN_BACK, None)
 
@@ -100,10 +112,10 @@ def _put_aside(hub: Hub, asked: Asked, code: Code, reason: str) -> Taken:
     try:
         document = _document(hub, asked, facts)
     except AnswerStoreError as error:
-        return _given_back(hub, asked, str(error))
+        return give_back(hub, asked, str(error))
     fault = hub.intake.put_aside(document)
     if fault:
-        return _given_back(hub, asked, fault)
+        return give_back(hub, asked, fault)
     hub.note("message_rejected", **facts, **asked.record.origin)
     return _told(hub, asked, Taken.REJECTED, code)
 

@@ -19,6 +19,7 @@ from relayhub.flows.steps import (
     Ticket,
     claim_fields,
     end_if_over,
+    has_time_to_send,
     hint_if_hub_sends,
     hold_contradiction,
     is_too_old,
@@ -66,6 +67,8 @@ def resume(
 ) -> Reply | None:
     """Answer a request from its row, read first; None if it has none. Never claims a new GUID.
 
+    Without a row, what is older than the ledger's memory is E907, whatever else it says.
+
     This is for what is over by its own word, and so must not be sent by it, and for what is older
     than the ledger's memory.
     """
@@ -73,6 +76,8 @@ def resume(
     if fault:
         return refuse(hub, request.guid, fault, what="not_ready")
     match hub.ledger.read(request.guid):
+        case None if is_too_old(hub, request.guid, request.sent_ms):
+            return of_code(Code.E907, request.guid)
         case None:
             return None
         case Row() as row:
@@ -96,8 +101,7 @@ def status(hub: Hub, guid: str, channel: str) -> Reply:
 
 def why_not_ready(hub: Hub, dead_at_ms: int) -> str | None:
     """Say why nothing may be claimed now: a call must fit, and the core's secret be at hand."""
-    needed_ms = (hub.settings.core_deadline_s + hub.settings.margin_s) * 1000
-    if dead_at_ms - hub.now_ms() < needed_ms:
+    if not has_time_to_send(hub, dead_at_ms):
         return "too little time left"
     try:
         hub.core.prepare()
@@ -194,18 +198,20 @@ def answer_existing(
     ended = end_if_over(hub, row, ticket.by)
     if ended is not None:
         return _told_by(hub, row, ended)
-    if not may_claim or _is_left_to_the_hub(row, ticket.by):
+    if not may_claim or (ticket.by == MESSAGES and not _is_resent(hub, request, row)):
         return _replay(hub, row)
     return _claim_again(hub, ticket, row)
 
 
-def _is_left_to_the_hub(row: Row, by: str) -> bool:
-    """Tell whether a message leaves the row to the reprocessor, which asks the core first.
+def _is_resent(hub: Hub, request: Submission, row: Row) -> bool:
+    """Tell whether a message is its channel's resend of what the hub will not send by itself.
 
-    A queue redelivers for reasons of its own: a batch that comes again while the core is away
-    would spend its time on the same rows each time, and never come to the rest.
+    A queue hands the same message over again for reasons of its own: that is no resend, and must
+    neither undo a person's decision nor spend a batch's time on the same rows each time. A resend
+    was sent after the row's last step. What the hub sends by itself is left to the reprocessor.
     """
-    return by == MESSAGES and hub_sends(row)
+    moved_at = row.updated_at + hub.settings.clock_skew_s * 1000
+    return not hub_sends(row) and (request.sent_ms or 0) > moved_at
 
 
 def _is_same_request(row: Row, request: Submission) -> bool:

@@ -39,6 +39,12 @@ def is_too_old(hub: Hub, guid: str, sent_ms: int | None = None) -> bool:
     return born is not None and born < remembered_from
 
 
+def has_time_to_send(hub: Hub, dead_at_ms: int) -> bool:
+    """Tell whether a call to the core, and the writing of its outcome, fit in before the end."""
+    needed_s = hub.settings.core_deadline_s + hub.settings.margin_s
+    return dead_at_ms - hub.now_ms() >= needed_s * 1000
+
+
 def new_row(hub: Hub, request: Submission, now_ms: int) -> Row:
     """Return the row of a request that is accepted now and of which nothing was sent."""
     settings = hub.settings

@@ -21,8 +21,8 @@ from tests.e2e.conftest import LOGS
 pytestmark = pytest.mark.e2e
 
 BODY: Final = '{"from":"A001","to":"A002","amount":100}'
-VISIBLE_AGAIN_S: Final = 10  # Above the function's timeout here: what a killed one had comes soon.
-LIMITS: Final = {**SHORT_LIMITS, "MessagesTimeoutS": "9", "IntakeWindowS": "1"}
+VISIBLE_AGAIN_S: Final = 31  # Above the function's timeout: what a killed one had comes soon.
+LIMITS: Final = {**SHORT_LIMITS, "MessagesTimeoutS": "30", "IntakeWindowS": "1"}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from relayhub.core import Answered, Doubt, NotSent
+from relayhub.message import rfc3339
 from relayhub.settings import MESSAGE_AHEAD_S, SettingsError, checked
 from tests.maintenance import purger
 from tests.message_events import (
@@ -105,7 +106,7 @@ STATES: list[Any] = [
     pytest.param(Answered(EXECUTED), {}, "DONE", 1, id="done"),
     pytest.param(Doubt("no_answer", aborted=True), {}, "UNKNOWN", 1, id="unknown"),
     pytest.param(NotSent("refused"), {}, "FAILED", 1, id="left_to_the_hub"),
-    pytest.param(NotSent("refused"), {"delivery": "interactive"}, "DONE", 2, id="interactive"),
+    pytest.param(NotSent("refused"), {"delivery": "interactive"}, "FAILED", 1, id="interactive"),
 ]
 
 
@@ -247,3 +248,21 @@ def test_a_raised_retention_does_not_bring_back_what_is_gone(aws: None) -> None:
     assert is_taken(works, by_kafka(START_MS - LIMIT_MS - 1))
     assert is_taken(works, by_kafka(START_MS - LIMIT_MS, guid="G-2"))
     assert ([each.guid for each in works.core.sent], len(put_aside(works))) == (["G-2"], 1)
+
+
+UNTIL = rfc3339(START_MS + DAY_MS)
+BOTH: list[Any] = [
+    pytest.param(by_sqs(START_MS, attributes={"valid-until": UNTIL}), id="sqs"),
+    pytest.param(by_kafka(START_MS, headers=[("valid-until", UNTIL.encode())]), id="kafka"),
+]
+
+
+@pytest.mark.parametrize("event", BOTH)
+def test_what_is_older_than_the_memory_and_over_is_too_old(works: Works, event: Event) -> None:
+    """Never E905, whose words ask for it once more: it may have been executed then."""
+    assert is_taken(works, event)
+    works.clock.ms += 60 * DAY_MS
+    purger(works)
+    assert works.row() is None
+    assert is_taken(works, event)
+    assert ([each["code"] for each in put_aside(works)], len(works.core.sent)) == (["E907"], 1)

@@ -267,13 +267,16 @@ def test_a_fault_inside_is_one_line_without_the_payload(
     assert (found["Fault"], found["MessageRejected"], len(put_aside(world))) == (1, 1, 1)
 
 
-def test_a_row_that_cannot_be_read_gives_its_message_back(
+def test_the_message_of_a_row_that_cannot_be_read_is_put_aside(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody can tell what it holds: it comes again, and the others of its batch are taken."""
+    """It would be met each time, and on Kafka stop its partition; a person mends the row."""
     invoke(sqs_event(now()))
     world.edit(state="A_WORD_OF_NO_VERSION")
     counted(capsys)
     answer = invoke(sqs_event(now(), now("G-2")))
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
-    assert (counted(capsys)["Fault"], world.held("G-2").state) == (1, "FAILED")
+    assert answer == {"batchItemFailures": []}
+    assert (counted(capsys)["Rejected.E901"], world.held("G-2").state) == (1, "FAILED")
+    (aside,) = put_aside(world)
+    assert (aside["code"], aside["guid"]) == ("E901", "G-1")
+    assert "Mend the row" in aside["reason"]

@@ -37,6 +37,13 @@ ONE_NAME = (("atm", CHANNEL),)
 INTERACTIVE: dict[str, Any] = {"attributes": {"delivery": "interactive"}}
 AGAIN = sqs_event(sqs_message())
 OTHER = sqs_event(sqs_message(body='{"amount":7}'))
+SKEW_MS = 5_000
+
+
+def resend(world: World, *, later_ms: int = SKEW_MS + 1) -> list[str]:
+    """Deliver the request as a message that was sent after the row's last step."""
+    world.clock.ms = world.held().updated_at + later_ms
+    return deliver(world, sqs_event(sqs_message(sent_ms=world.clock())))
 
 
 def code_told(world: World) -> str:
@@ -103,17 +110,32 @@ def test_a_message_is_sent_later_whatever_the_setting_says_of_http(make_world: A
 @pytest.mark.parametrize(
     "make", [lambda world: failed(world, **INTERACTIVE), park], ids=["interactive", "parked"]
 )
-def test_a_failed_row_that_the_hub_does_not_send_is_sent_by_its_message(
+def test_a_failed_row_that_the_hub_does_not_send_is_sent_by_a_later_one(
     world: World, make: Callable[[World], object]
 ) -> None:
     """As by a resend of its channel: claimed, the same bytes, the next attempt."""
     make(world)
-    assert deliver(world, AGAIN) == []
+    assert resend(world) == []
     row = world.held()
     assert (row.state, row.code, row.attempt, row.parked) == (State.DONE, "0000", 2, None)
     assert [request.attempt for request in world.core.sent] == [1, 2]
     assert events(world)[-2:] == ["claimed", "answered"]
     assert {entry["by"] for entry in row.history[-2:]} == {"messages"}
+
+
+@pytest.mark.parametrize(
+    "make", [lambda world: failed(world, **INTERACTIVE), park], ids=["interactive", "parked"]
+)
+@pytest.mark.parametrize("later_ms", [None, SKEW_MS], ids=["handed_over_again", "within_the_skew"])
+def test_what_is_handed_over_again_is_no_resend(
+    world: World, make: Callable[[World], object], later_ms: int | None
+) -> None:
+    """Else it would undo a person's decision, or be tried each time that its batch comes."""
+    make(world)
+    before = world.held()
+    answer = deliver(world, AGAIN) if later_ms is None else resend(world, later_ms=later_ms)
+    assert (answer, world.held(), len(world.core.sent)) == ([], before, 1)
+    assert code_told(world) == "E902"
 
 
 LOST: list[Any] = [
@@ -130,7 +152,7 @@ def test_a_row_whose_second_claim_gets_no_answer_is_held_by_the_ledger_already(
     """Taken, not sent: its row is there, whatever became of the claim."""
     park(world)
     world.dynamo.faults["update_item"] += faults
-    assert deliver(world, AGAIN) == []
+    assert resend(world) == []
     assert (world.held().state, len(world.core.sent)) == (state, 1)
 
 
@@ -143,7 +165,7 @@ def test_a_parked_row_once_in_doubt_is_asked_about_before_its_message_sends_it(
     world.not_found()
     world.move(Event.PARKED, by="reprocessor", parked="cap")
     world.core.findings.append(processed())
-    assert deliver(world, AGAIN) == []
+    assert resend(world) == []
     assert (world.held().code, len(world.core.sent), world.core.asked) == ("0000", 1, ["G-1"])
 
 
@@ -162,7 +184,7 @@ def test_a_hold_that_comes_before_the_claim_of_a_parked_row_stops_it(world: Worl
     park(world)
     held = {"by": "operator", "hold": Hold.OPERATOR}
     world.dynamo.before["update_item"].append(lambda: world.move(Event.HELD, **held))
-    assert deliver(world, AGAIN) == []
+    assert resend(world) == []
     assert (len(world.core.sent), code_told(world)) == (1, "E901")
 
 

@@ -183,7 +183,8 @@ def test_a_word_is_read_as_it_is_meant(variable: str, text: str, name: str, valu
 RELATED = [
     ("RELAY_TIMEOUT_S", 25, {"CORE_DEADLINE_S": "20", "MARGIN_S": "4"}),
     ("RELAY_TIMEOUT_S", 29, {"CORE_DEADLINE_S": "20", "MARGIN_S": "8"}),
-    ("MESSAGES_TIMEOUT_S", 25, {}),
+    ("MESSAGES_TIMEOUT_S", 39, {}),
+    ("INTAKE_DEAD_LETTER_RETENTION_S", 5 * DAY_S, {}),
     ("REPROCESSOR_TIMEOUT_S", 30, {}),
     ("RESOLVER_TIMEOUT_S", 13, {}),
     ("CORE_DEADLINE_S", 6, {"CORE_CONNECT_S": "6"}),
@@ -198,8 +199,11 @@ RELATED = [
     ),
     (
         "RETENTION_S",
-        1 + DAY_S + 2 * 14 * DAY_S + 14 * DAY_S + 840 + 5,
-        {"INTAKE_RETENTION_S": str(14 * DAY_S), "MESSAGES_TIMEOUT_S": "840"},
+        1 + DAY_S + 2 * 13 * DAY_S + 14 * DAY_S + 840 + 5,
+        {
+            "INTAKE_RETENTION_S": str(13 * DAY_S),
+            "MESSAGES_TIMEOUT_S": "840",
+        },
     ),
     (
         "RETENTION_S",
