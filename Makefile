@@ -23,10 +23,10 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
   --no-emit-index-url --no-header --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build check test demo up docs lock clean
+.PHONY: help setup build check test explore demo demo-kafka chaos verify up mutants docs lock clean
 
 help: ## what each target does
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 # --- ENVIRONMENTS --------------------------------------------------------------------------------
 
@@ -95,13 +95,15 @@ $(RUNTIME)/.stamp: requirements/runtime.txt Makefile
 	  echo 'A zip must be pure Python: the library above is built for one platform' >&2; exit 1; fi
 	touch $@
 
-# SAM calls build-<LogicalId> once per function. `*` leaves out the stamp.
+# SAM calls build-<LogicalId> once per function. `*` leaves out the stamp. A folder may hold the
+# handlers of several functions; each of their zips then holds them all.
 build-RelayFunction: FUNCTION = relay
+build-MessagesFunction: FUNCTION = relay
 build-ResolverFunction: FUNCTION = resolver
 build-ReprocessorFunction: FUNCTION = reprocessor
 build-PurgerFunction: FUNCTION = purger
 build-%Function: $(RUNTIME)/.stamp
-	cp -R $(RUNTIME)/* relayhub "functions/$(FUNCTION)/handler.py" "$(ARTIFACTS_DIR)/"
+	cp -R $(RUNTIME)/* relayhub functions/$(FUNCTION)/*.py "$(ARTIFACTS_DIR)/"
 	find "$(ARTIFACTS_DIR)" -name __pycache__ -prune -exec rm -rf {} +
 
 # --- CHECKS --------------------------------------------------------------------------------------
@@ -120,6 +122,15 @@ test: setup build ## unit and integration tests, then end-to-end on the local st
 	$(PY) -m pytest -n 2 --dist loadfile --ignore tests/e2e --junit-xml $(REPORTS)/fast.xml tests
 	$(PY) -m pytest --junit-xml $(REPORTS)/e2e.xml tests/e2e
 
+mutants: setup ## takes each guard away in turn: a named check must miss it; ONLY= a few
+	@$(PY) -m tools.mutants $(if $(ONLY),--only '$(ONLY)')
+
+# SEED=<set-up>/<choices> replays one schedule; PLANT=min_age shows what is found where a bound is
+# too small; MINUTES=<m> ends the run by then.
+explore: .venv/.stamp ## every order of events on the real code; SEED=... replays one schedule
+	@$(PY) -m tests.explore $(if $(SEED),--seed '$(SEED)') $(if $(PLANT),--plant '$(PLANT)') \
+	  $(if $(MINUTES),--minutes '$(MINUTES)')
+
 docs: .venv/.stamp ## remakes the generated docs
 	$(PY) -m tools.docs
 
@@ -127,6 +138,17 @@ docs: .venv/.stamp ## remakes the generated docs
 
 demo: setup build ## the story on one machine; RELAY=naive shows what a hub without ledger does
 	@$(PY) -m local.demo $(if $(RELAY),--relay $(RELAY))
+
+demo-kafka: setup build ## the same over a Kafka topic: sent twice, killed, read again
+	@$(PY) -m local.demo_kafka
+
+# LIMIT_S is the longest time for the load; what is open afterwards has five minutes more.
+chaos: setup build ## N acts under kills, lost replies and duplicates; SEED= plays a plan again
+	@$(PY) -m tests.chaos.run $(if $(N),--n $(N)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(CLIENTS),--clients $(CLIENTS))
+
+verify: setup build ## grades the hub, kills included; RELAY=naive or powertools another relay
+	@bin/relayhub verify --local $(if $(RELAY),--relay $(RELAY))
 
 up: setup build ## starts the local stack and keeps it until Ctrl-C
 	@$(PY) -m local.stack
