@@ -14,7 +14,7 @@ from relayhub.ledger import Stored
 from relayhub.states import State
 from tests.maintenance import NOT_FOUND, cancel, events, processed, reprocessor, resolve_at
 from tests.plant import Works
-from tests.world import EXECUTED, REFUSED, START_MS, document
+from tests.world import EXECUTED, REFUSED, START_MS, document, reply_lost
 
 COUNTS_MS = START_MS + 65_001  # The first moment at which a NOT_FOUND of `doubt()` counts.
 
@@ -157,6 +157,14 @@ def test_a_request_between_a_cancels_tombstone_and_its_reply(works: Works) -> No
     works.dynamo.before["put_item"].append(lambda: cancel(works, "G-2"))
     assert works.post("G-2").code == "E908"
     assert len(works.core.sent) == 1
+
+
+def test_two_channels_cancels_of_one_millisecond_are_told_apart(works: Works) -> None:
+    """Their tombstones differ in the channel alone: the second one's is another's GUID."""
+    assert cancel(works, channel="atm").code == "E908"
+    works.dynamo.faults["put_item"].append(reply_lost)
+    assert cancel(works, channel="app").code == "E904"
+    assert works.held().channel == "atm"
 
 
 def test_two_cancels_at_once_tell_the_same(works: Works) -> None:

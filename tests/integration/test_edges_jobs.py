@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from relayhub.core import Finding
 from relayhub.flows import purge
 from relayhub.states import Event, Hold, State, Verdict
-from tests.emulated import refused
+from tests.emulated import refused, reply_lost
 from tests.integration.edges_kit import COUNTS_MS
 from tests.maintenance import (
     AWAY,
@@ -108,6 +108,28 @@ def test_a_row_that_moved_on_while_its_handling_failed_keeps_its_turn(works: Wor
     works.core.during_ask.append(move_on_and_fail)
     assert resolver(works).steps["fault"] == 1
     assert works.held().due_at == works.clock() + 1_000
+
+
+def test_a_row_that_moved_on_since_the_index_was_read_is_not_asked_about(works: Works) -> None:
+    """Another has asked meanwhile: its next turn is later, and the core has a budget."""
+    works.doubt()
+    works.clock.advance(60)
+    later_ms = works.clock() + 1_000
+    works.dynamo.before["get_item"].append(lambda: works.edit(due_at=later_ms))
+    assert resolver(works).steps == {"skipped": 1}
+    assert (works.core.asked, works.held().due_at) == ([], later_ms)
+
+
+def test_a_row_that_ended_before_the_retry_of_its_abandonment_is_left_alone(works: Works) -> None:
+    """The step is one's own by the history, and the row is DONE by another's inquiry since."""
+    works.kill()
+    works.clock.advance(31)
+    works.core.findings[:] = [processed()]
+    works.dynamo.faults["update_item"].append(reply_lost)
+    works.dynamo.before["update_item"] += [lambda: None, lambda: resolver(works)]
+    assert resolver(works).steps == {"lost": 1}
+    assert (works.held().state, works.core.asked) == (State.DONE, ["G-1"])
+    assert works.noted("row_fault") == 0
 
 
 @UNREADABLE

@@ -14,11 +14,19 @@ from tests.integration.edges_kit import (
     held_meanwhile,
     ready,
 )
-from tests.maintenance import DAY_MS, NOT_FOUND, PROCESSING, purger, reprocessor
+from tests.maintenance import (
+    DAY_MS,
+    NOT_FOUND,
+    PROCESSING,
+    purger,
+    reprocessor,
+    resolve_at,
+)
 from tests.plant import Works
 from tests.world import START_MS, reply_lost
 
 WHO = pytest.mark.parametrize("who", ["relay", "resend", "reprocessor"])
+UNTIL_MS = START_MS + 600_000
 BORN_AT_START = "01a3185c-5000-7abc-8def-0123456789ab"  # A UUIDv7 of START_MS.
 
 
@@ -131,6 +139,24 @@ def test_what_the_core_was_seen_at_is_not_sent_by_its_channels_resend(works: Wor
     works.core.findings[:] = [NOT_FOUND]
     assert works.post().code == "E901"
     assert (works.held().hold, len(works.core.sent)) == (Hold.CONTRADICTION, 1)
+
+
+@pytest.mark.parametrize("by", ["channel", "hub"])
+@pytest.mark.parametrize(("asked_ms", "sends"), [(UNTIL_MS, 0), (UNTIL_MS + 1, 1)])
+def test_during_a_failover_a_not_found_lets_no_resend_go(
+    works: Works, by: str, asked_ms: int, sends: int
+) -> None:
+    """The standby may not know it yet; what counts is when the inquiry left."""
+    works.doubt()
+    for ms in (START_MS + 65_001, START_MS + 95_001):
+        resolve_at(works, ms, NOT_FOUND)
+    works.deploy(hold_not_found_until=rfc3339(UNTIL_MS))
+    works.clock.ms = asked_ms
+    works.core.findings[:] = [NOT_FOUND]
+    works.core.during_ask.append(lambda: works.clock.advance(1))
+    send = works.post if by == "channel" else lambda: reprocessor(works)
+    send()
+    assert (len(works.core.asked), len(works.core.sent)) == (3, 1 + sends)
 
 
 def test_what_never_left_may_be_sent_to_a_core_of_another_name(works: Works) -> None:

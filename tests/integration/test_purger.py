@@ -106,8 +106,9 @@ def test_a_row_of_a_newer_version_is_neither_deleted_nor_repaired(works: Works) 
     """Old code writes nothing to it: its reasons to keep it may be new ones."""
     put_rows([done("G-1", schema=2), done("G-2", state=State.FAILED, schema=2)])
     before = items()
-    report = purger(works)
-    assert (report.deleted, report.repaired, items()) == (0, 0, before)
+    for dry_run in (True, False):
+        report = purger(works, dry_run=dry_run)
+        assert (report.deleted, report.repaired, items()) == (0, 0, before)
 
 
 def test_a_row_that_cannot_be_read_harms_no_other(works: Works) -> None:
@@ -241,6 +242,13 @@ def test_segments_share_the_table_without_loss(works: Works, segments: int) -> N
     works.deploy(scan_segments=segments)
     report = purger(works)
     assert (report.scanned, report.deleted, left(works)) == (24, len(dead), kept)
+
+
+def test_rows_are_judged_as_they_are_and_not_as_they_were(works: Works) -> None:
+    """Every page is read consistently."""
+    purger(works)
+    calls = zip(works.dynamo.calls, works.dynamo.requests, strict=True)
+    assert [request["ConsistentRead"] for name, request in calls if name == "scan"] == [True]
 
 
 @pytest.mark.parametrize("ahead_ms", [-4_000, 4_000])

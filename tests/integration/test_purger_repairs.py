@@ -44,7 +44,9 @@ def test_an_expiry_on_an_open_row_comes_off(works: Works, state: str) -> None:
     make(works, state)
     before = works.held()
     works.edit(expires_at=1)
+    works.dynamo.calls.clear()
     report = purger(works)
+    assert works.dynamo.calls.count("update_item") == 1
     row = works.held()
     assert (report.repaired, report.deleted, row.expires_at) == (1, 0, None)
     assert (row.state, row.claim_id, row.due_at) == (before.state, before.claim_id, before.due_at)

@@ -149,6 +149,14 @@ def test_a_late_answer_with_other_bytes_gets_the_stored_ones_and_an_alarm(world:
     assert world.noted("contradiction") == 1
 
 
+def test_the_same_answer_that_the_resolver_has_stored_is_the_holders_own(world: World) -> None:
+    """Whoever wrote it, it is what was to be written: neither a replay nor a late writer."""
+    world.core.during.append(lambda: done(EXECUTED)(world))
+    reply = world.post()
+    assert (reply.body, "Idempotent-Replayed" in reply.headers) == (EXECUTED.body, False)
+    assert (world.noted("fenced"), world.held().history[-1]["event"]) == (0, "processed")
+
+
 def test_a_fenced_answer_stands_in_the_history(world: World) -> None:
     """Who came late, for which attempt and with what."""
     world.core.during.append(lambda: claimed_again(world))

@@ -61,6 +61,7 @@ def test_a_late_doubt_changes_nothing(world: World, move: Move, state: str) -> N
         state,
         {"UNKNOWN": "E901", "SENT": "E903"}[state],
     )
+    assert document(reply)["state"] == state  # Told by the row, not by a fault.
     if state == "SENT":
         assert (world.held().doubted, world.held().attempt) == (True, 2)
 

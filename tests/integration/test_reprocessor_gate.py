@@ -21,7 +21,7 @@ from tests.maintenance import (
     sweep,
 )
 from tests.plant import Works
-from tests.world import START_MS, KilledError, refused
+from tests.world import START_MS, KilledError, never_arrives, refused
 
 GATE = "!gate"
 GARBLED = Finding(UNDECIDED.verdict, None, "not_json")  # It answers, if in no known words.
@@ -183,6 +183,15 @@ def test_a_gate_that_cannot_be_read_counts_as_closed(works: Works) -> None:
     )
     assert reprocessor(works) is Taken.WAITS
     assert (works.core.asked, len(works.core.sent)) == ([], 2)
+
+
+def test_a_turn_whose_write_got_no_answer_is_not_had(works: Works) -> None:
+    """One probe less, never one more."""
+    close(works)
+    works.clock.advance(15)
+    works.dynamo.faults["put_item"] += [never_arrives] * 2
+    assert reprocessor(works) is Taken.WAITS
+    assert works.core.asked == []
 
 
 def test_a_gate_that_cannot_be_opened_stops_nobody_who_has_asked(works: Works) -> None:

@@ -147,6 +147,7 @@ def test_rows_that_are_a_persons_or_a_newer_versions_are_left_alone(
     before = works.item()
     swept = sweep(works)
     assert (works.item(), swept.hinted, swept.ended) == (before, 0, 0)
+    assert works.dynamo.calls[-1] == "get_item"  # Not even tried.
 
 
 def test_a_row_that_moved_on_since_the_index_was_read_is_passed_by(works: Works) -> None:
@@ -156,6 +157,9 @@ def test_a_row_that_moved_on_since_the_index_was_read_is_passed_by(works: Works)
     due(works)
     works.dynamo.before["get_item"] += [lambda: None, works.claim_again]  # The gate, then the row.
     assert (sweep(works).hinted, works.hints()) == (0, [])
+    row = works.held()
+    assert row.dead_at is not None
+    assert row.due_at == row.dead_at + 5_000  # Its holder's turn is not put off.
 
 
 def test_a_row_that_is_claimed_between_read_and_write_is_not_hinted(works: Works) -> None:

@@ -87,6 +87,29 @@ def test_a_killed_holder_counts_from_its_certain_end(works: Works) -> None:
     assert resolve_at(works, bound_ms + 1, NOT_FOUND).not_found_at == bound_ms + 1
 
 
+def test_a_row_keeps_the_bound_of_the_settings_that_it_was_sent_under(works: Works) -> None:
+    """A deploy that says less of the core's longest time judges no older row by it."""
+    sent = works.kill()
+    assert sent.dead_at is not None
+    works.deploy(core_longest_s=10, min_age_s=15)
+    resolve_at(works, sent.dead_at + 5_001)
+    for late_ms, counted in ((65_000, False), (65_001, True)):
+        row = resolve_at(works, sent.dead_at + late_ms, NOT_FOUND)
+        assert (row.not_found_at is not None) is counted
+
+
+def test_a_second_claim_has_a_bound_of_its_own(works: Works) -> None:
+    """Also where the settings of now would believe earlier: the row says until when to doubt."""
+    works.fail()
+    works.clock.advance(600)
+    works.deploy(core_longest_s=10, min_age_s=15)
+    first = works.held()
+    again = works.kill()
+    assert None not in {first.ask_after, first.sent_at, again.dead_at}
+    assert again.sent_at == START_MS + 600_000
+    assert again.ask_after == START_MS + 600_000 + 25_000 + 15_000
+
+
 def test_a_not_found_that_was_asked_for_early_and_written_late_does_not_count(
     works: Works,
 ) -> None:

@@ -100,6 +100,13 @@ def test_a_core_still_at_it_past_its_longest_time_raises_the_alarm(
     assert resolve_at(works, at_ms + 95_001, NOT_FOUND).state is State.FAILED
 
 
+def test_the_core_counts_as_at_it_until_its_answer_came(works: Works) -> None:
+    """Not only until it was asked."""
+    works.doubt()
+    works.core.during_ask.append(lambda: works.clock.advance(4))
+    assert resolve_at(works, COUNTS_MS, PROCESSING).processing_at == COUNTS_MS + 4_000
+
+
 def test_a_not_found_before_the_core_was_seen_at_it_does_not_count_as_the_first(
     works: Works,
 ) -> None:
