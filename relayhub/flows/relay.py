@@ -289,8 +289,8 @@ def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
             return of_core(finding.answer, row, replayed=False)
         case Verdict.PROCESSING:
             # Never told as the row says, which is "not executed".
-            hub.note("core_longest_wrong", guid=row.guid)
-            hold_contradiction(hub, row, ticket.by, "processing")
+            if hold_contradiction(hub, row, ticket.by, "processing"):
+                hub.note("core_longest_wrong", guid=row.guid)
             return of_row(row, hub.settings.definite_codes, hub.now_ms(), code=Code.E901)
         case _:
             hub.note("resend_undecided", guid=row.guid, reason=finding.reason)

@@ -134,8 +134,8 @@ def _act_on(hub: Hub, row: Row, finding: Finding, dead_at_ms: int) -> Taken:
         case Verdict.NOT_FOUND:
             return _claim_and_send(hub, row, dead_at_ms)
         case Verdict.PROCESSING:
-            hub.note("core_longest_wrong", guid=row.guid)
-            hold_contradiction(hub, row, BY, "processing")
+            if hold_contradiction(hub, row, BY, "processing"):
+                hub.note("core_longest_wrong", guid=row.guid)
             return Taken.WAITS
         case Verdict.UNDECIDED:
             hub.note("undecided", guid=row.guid, reason=finding.reason)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.answers import AnswerStoreError
-from relayhub.ledger import CHANNEL
+from relayhub.ledger import CHANNEL, Found
 from relayhub.message import born_ms
 from relayhub.row import Row, hub_sends, item_bytes, to_item
 from relayhub.settings import LEDGER_WRITE_WORST_S
@@ -196,13 +196,17 @@ def proves_from(hub: Hub, row: Row) -> int:
     return max(seen_at, settings.hold_not_found_until_ms)
 
 
-def hold_contradiction(hub: Hub, row: Row, by: str, reason: str) -> None:
+def hold_contradiction(hub: Hub, row: Row, by: str, reason: str) -> bool:
     """Hold a row that says "not executed" while the core says otherwise: only a person goes on.
 
-    Else a cancel, or the end of its validity, would tell that it was not executed (E908).
+    Else a cancel, or the end of its validity, would tell that it was not executed (E908). False if
+    another has moved the row on: then the core may have spoken of that one's attempt.
     """
+    outcome = hub.ledger.move(row, Event.HELD, by, hub.now_ms(), hold=Hold.CONTRADICTION)
+    if isinstance(outcome, Found):
+        return False
     hub.note("contradiction", guid=row.guid, state=row.state, reason=reason)
-    hub.ledger.move(row, Event.HELD, by, hub.now_ms(), hold=Hold.CONTRADICTION)
+    return True
 
 
 def settle_by_inquiry(
@@ -218,8 +222,9 @@ def settle_by_inquiry(
         if row.state is State.FAILED:
             hold_contradiction(hub, row, by, "answer not stored")
         return None
+    outcome = hub.ledger.move(row, Event.PROCESSED, by, hub.now_ms(), **changes)
     is_executed = hub.settings.definite_codes.is_executed(finding.answer.code)
-    if row.state is State.FAILED and is_executed:
+    if row.state is State.FAILED and is_executed and not isinstance(outcome, Found):
         # The row said "certainly not executed", and it was: some time limit is wrong.
         hub.note("contradiction", guid=row.guid, state=row.state, code=finding.answer.code)
-    return hub.ledger.move(row, Event.PROCESSED, by, hub.now_ms(), **changes)
+    return outcome

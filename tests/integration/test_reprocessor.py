@@ -235,6 +235,20 @@ def test_a_core_that_is_at_it_before_a_resend_raises_the_alarm(works: Works) -> 
     assert len(works.core.sent) == 1
 
 
+@pytest.mark.parametrize("finding", [processed(), PROCESSING], ids=["processed", "processing"])
+def test_what_the_core_says_of_the_next_attempt_contradicts_nothing(
+    works: Works, finding: Finding
+) -> None:
+    """The channel resent while the core was asked: the row has moved on, and nobody is called."""
+    works.fail()
+    works.core.during_ask.append(works.post)
+    works.core.findings[:] = [finding]
+    assert reprocessor(works) is Taken.WAITS
+    row = works.held()
+    assert (row.state, row.code, row.attempt, row.hold) == (State.DONE, "0000", 2, None)
+    assert (works.noted("contradiction"), works.noted("core_longest_wrong")) == (0, 0)
+
+
 @pytest.mark.parametrize("reason", ["core", "secret"])
 def test_a_core_that_cannot_be_asked_about_the_row_costs_no_attempt(
     works: Works, reason: str
