@@ -201,7 +201,7 @@ def test_the_report_names_what_was_not_taken() -> None:
     """A step or a fault that no schedule took is told."""
     told = "\n".join(report.coverage(exhaust(a_setup()).coverage))
     assert "not taken: overdue, RECEIVED -> FAILED" in told
-    assert "not taken: post: put_item claimed: late" in told
+    assert "not taken: post: put_item claimed: killed, killed_after, late," in told
     assert "out of reach: redriven" in told
 
 
