@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import Final
 
 import tests.environment  # noqa: F401 - before the hub's modules, which read it
 from tests.explore import driver, registry
 
+_SAMPLE: Final = 150
 _STORM_S: Final = 180.0
 _SHORT_MINUTES: Final = 3.0
 _SHORT_STORM_S: Final = 20.0
@@ -33,19 +35,27 @@ def main() -> int:
 
 
 def _plan(asked: argparse.Namespace) -> driver.Plan:
-    if asked.plant:
-        planted = (registry.find(f"plant-{asked.plant}"),)
-        return driver.Plan(planted, (), asked.minutes, storm_s=0, wanted=0)
-    if asked.setup:
-        chosen = tuple(map(registry.find, asked.setup))
+    plan = driver.Plan(
+        sampled=registry.BOUNDED,
+        bounded=registry.BOUNDED,
+        storms=registry.STORMS,
+        sample=_SAMPLE,
+        minutes=asked.minutes,
+        storm_s=_STORM_S,
+        wanted=asked.schedules,
+    )
+    if asked.short:
+        minutes = min(asked.minutes, _SHORT_MINUTES)
+        short = replace(plan, bounded=registry.SHORT, minutes=minutes, storm_s=_SHORT_STORM_S)
+        return replace(short, wanted=0)
+    names = [f"plant-{asked.plant}"] if asked.plant else asked.setup
+    if names:
+        chosen = tuple(map(registry.find, names))
         storms = tuple(each for each in chosen if each in registry.STORMS)
         bounded = tuple(each for each in chosen if each not in registry.STORMS)
         wanted = asked.schedules if storms else 0
-        return driver.Plan(bounded, storms, asked.minutes, storm_s=0, wanted=wanted)
-    if asked.short:
-        minutes = min(asked.minutes, _SHORT_MINUTES)
-        return driver.Plan(registry.SHORT, registry.STORMS, minutes, _SHORT_STORM_S, wanted=0)
-    return driver.Plan(registry.BOUNDED, registry.STORMS, asked.minutes, _STORM_S, asked.schedules)
+        return replace(plan, sampled=(), bounded=bounded, storms=storms, storm_s=0, wanted=wanted)
+    return plan
 
 
 def _say(line: str) -> None:

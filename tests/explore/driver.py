@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -21,7 +21,8 @@ from tests.explore.world import Setup
 
 SLICE_S: Final = 2.0  # A task is given back after so long, so that no core waits for another.
 _FIRST_SLICE_S: Final = 0.3
-_STORM_RUNS: Final = 100_000  # More than a slice can take: the time ends it.
+_TURN: Final = 100_000  # Schedules of a storm's turn: more than a slice can take, so time ends it.
+SAMPLE_S: Final = 20.0  # The longest sample of one set-up.
 
 Say = Callable[[str], object]
 Task = tuple[Any, ...]  # What a process is to do: a function of this module, and its arguments.
@@ -45,8 +46,8 @@ def _exhaust(name: str, prefixes: list[Script], seconds: float) -> Part:
     return _explorer(name).exhaust(prefixes, time.monotonic() + seconds)
 
 
-def _some(name: str, first: int, seconds: float) -> Part:
-    numbers = range(first, first + _STORM_RUNS)
+def _some(name: str, first: int, count: int, seconds: float) -> Part:
+    numbers = range(first, first + count)
     return _explorer(name).some(numbers, time.monotonic() + seconds)
 
 
@@ -58,7 +59,6 @@ class Tally:
     runs: int = 0
     distinct: int = 0
     cpu_s: float = 0.0
-    tasks: int = 0  # That run or wait.
 
     def line(self, how: str) -> str:
         """Return what is told of the set-up."""
@@ -74,49 +74,55 @@ class Run:
     say: Say
     until_s: float
     wanted: int
+    tallies: dict[str, Tally] = field(default_factory=dict)
     hashes: set[int] = field(default_factory=set)
     coverage: Coverage = field(default_factory=Coverage)
     failure: Failure | None = None
     exhausted: bool = True
 
+    def samples(self, pool: ProcessPoolExecutor, setups: tuple[Setup, ...], count: int) -> None:
+        """Run so many schedules of each set-up by chance: what is easily found is found at once."""
+        waiting: deque[Task] = deque((_some, each.name, 0, count, SAMPLE_S) for each in setups)
+        for part in self._parts(pool, self._in_order(waiting)):
+            self._add(part)
+
     def bounded(self, pool: ProcessPoolExecutor, setups: tuple[Setup, ...]) -> None:
         """Exhaust the set-ups, as far as the time allows."""
-        tallies = {each.name: Tally(each, tasks=1) for each in setups}
+        tasks = Counter({each.name: 1 for each in setups})  # By set-up: those that run or wait.
         waiting: deque[Task] = deque((_exhaust, each.name, [()], _FIRST_SLICE_S) for each in setups)
-
-        def following() -> Task | None:
-            return waiting.popleft() if waiting and time.monotonic() < self.until_s else None
-
-        for part in self._parts(pool, following):
-            tally = tallies[part.setup]
-            for half in _halves(part.left):
-                tally.tasks += 1
-                waiting.appendleft((_exhaust, part.setup, half, SLICE_S))
-            self._add(tally, part)
-        self.exhausted = not any(tally.tasks for tally in tallies.values())
-        for tally in tallies.values():
-            if tally.tasks:
-                self.say(tally.line("not exhausted"))
+        for part in self._parts(pool, self._in_order(waiting)):
+            name, halves = part.setup, _halves(part.left)
+            waiting.extendleft((_exhaust, name, half, SLICE_S) for half in halves)
+            tasks[name] += len(halves) - 1
+            self._add(part)
+            if not tasks[name] and self.failure is None:
+                self.say(self._tally(name).line("exhausted"))
+        self.exhausted = not tasks.total()
+        for name, count in tasks.items():
+            if count:
+                self.say(self._tally(name).line("not exhausted"))
 
     def storms(self, pool: ProcessPoolExecutor, setups: tuple[Setup, ...], seconds: float) -> None:
         """Run random schedules for so long, and then until there are enough or the time is over."""
-        tallies = {each.name: Tally(each) for each in setups}
         least_s = time.monotonic() + seconds
+        turn_s = min(SLICE_S, max(0.2, seconds * _cores() / max(1, len(setups))))
         # Two turns of one storm never take the same numbers.
-        turns = ((name, number * _STORM_RUNS) for number, name in enumerate(cycle(tallies)))
+        turns = ((each.name, number * _TURN) for number, each in enumerate(cycle(setups)))
 
         def following() -> Task | None:
             now_s = time.monotonic()
             is_enough = len(self.hashes) >= self.wanted and now_s >= least_s
-            if not tallies or is_enough or now_s >= self.until_s:
+            if not setups or is_enough or now_s >= self.until_s:
                 return None
-            return (_some, *next(turns), SLICE_S)
+            return (_some, *next(turns), _TURN, turn_s)
 
         for part in self._parts(pool, following):
-            self._add(tallies[part.setup], part)
-        for tally in tallies.values():
-            if tally.runs:
-                self.say(tally.line("by chance"))
+            self._add(part)
+        if setups:
+            self.say(_storms_line([self._tally(each.name) for each in setups]))
+
+    def _in_order(self, waiting: deque[Task]) -> Callable[[], Task | None]:
+        return lambda: waiting.popleft() if waiting and time.monotonic() < self.until_s else None
 
     def _parts(
         self, pool: ProcessPoolExecutor, following: Callable[[], Task | None]
@@ -132,17 +138,30 @@ class Run:
             for each in ended:
                 yield each.result()
 
-    def _add(self, tally: Tally, part: Part) -> None:
+    def _tally(self, name: str) -> Tally:
+        return self.tallies.setdefault(name, Tally(find(name)))
+
+    def _add(self, part: Part) -> None:
         before = len(self.hashes)
         self.hashes.update(part.hashes)
         self.coverage.add(part.coverage)
+        tally = self._tally(part.setup)
         tally.runs += part.runs
         tally.distinct += len(self.hashes) - before
         tally.cpu_s += part.cpu_s
-        tally.tasks -= 1
-        if tally.tasks == 0 and part.failure is None:
-            self.say(tally.line("exhausted"))
         self.failure = self.failure or part.failure
+
+
+def _storms_line(tallies: list[Tally]) -> str:
+    runs, cpu_s = sum(each.runs for each in tallies), sum(each.cpu_s for each in tallies)
+    counted = f"{sum(each.distinct for each in tallies):>9,} schedules, by chance"
+    bounds = [each.setup.bounds for each in tallies if each.runs]
+    faults = max((each.faults for each in bounds), default=0)
+    moves = max((each.time_moves for each in bounds), default=0)
+    return (
+        f"{'storms':<18} {counted}, {runs / (cpu_s or 1):,.0f}/s a core; {len(bounds)} casts,"
+        f" faults up to {faults}, preemptions any, time moves up to {moves}"
+    )
 
 
 def _cores() -> int:
@@ -158,8 +177,10 @@ def _halves(left: list[Script]) -> list[list[Script]]:
 class Plan:
     """What a run takes on."""
 
+    sampled: tuple[Setup, ...]
     bounded: tuple[Setup, ...]
     storms: tuple[Setup, ...]
+    sample: int  # So many schedules of each sampled set-up by chance, first of all.
     minutes: float  # The longest run.
     storm_s: float  # The least time for storms, if there is as much.
     wanted: int  # So many distinct schedules, if the time allows.
@@ -170,13 +191,16 @@ def explore(say: Say, plan: Plan) -> int:
     run = Run(say, time.monotonic() + plan.minutes * 60, plan.wanted)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(_cores(), mp_context=context, initializer=prepare) as pool:
+        run.samples(pool, plan.sampled, plan.sample)
         run.bounded(pool, plan.bounded)
         run.storms(pool, plan.storms, plan.storm_s)
         pool.shutdown(cancel_futures=True)
-    for line in report.coverage(run.coverage):
-        say(line)
-    if run.failure is not None:
-        for line in report.failure(run.failure):
+    if run.failure is None:
+        for line in report.coverage(run.coverage):
+            say(line)
+    else:
+        short = shrink(Explorer(find(run.failure.seed.partition("/")[0])), run.failure)
+        for line in report.failure(short, found_as=run.failure.seed):
             say(line)
     return last_line(say, len(run.hashes), run.failure, exhausted=run.exhausted)
 

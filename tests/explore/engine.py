@@ -176,7 +176,7 @@ def chooser_of(seed: str) -> tuple[str, Chooser]:
     return name, Scripted(tuple(int(digit, 36) for digit in choices))
 
 
-def shrink(explorer: Explorer, failure: Failure, tries_max: int = 2_000) -> Failure:
+def shrink(explorer: Explorer, failure: Failure, tries_max: int = 1_000) -> Failure:
     """Return the shortest schedule found that breaks a rule in the same words."""
     best, tries = failure, 0
     while True:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from relayhub.states import STEPS, Event, State
+from tests.explore.casts import KINDS
 from tests.explore.chooser import Scripted
 from tests.explore.coverage import Coverage
 from tests.explore.engine import Failure
@@ -32,11 +33,13 @@ def timeline(lines: Iterable[Line]) -> Iterator[str]:
         yield f"{(ms - START_MS) / 1000:11.3f} s  {who or '-':<14} {what}{ended}"
 
 
-def failure(found: Failure) -> Iterator[str]:
+def failure(found: Failure, found_as: str = "") -> Iterator[str]:
     """Return what went wrong, how to see it again, and what happened."""
     yield ""
     yield f"VIOLATION: {found.violation}"
     yield f"seed: {found.seed}"
+    if found_as not in {"", found.seed}:
+        yield f"first found as: {found_as}"
     yield from timeline(found.timeline)
     yield ""
 
@@ -48,7 +51,8 @@ def bounds(setup: Setup) -> str:
     actors, limits = len(world.scheduler.actors), setup.bounds
     world.close()
     switches = "any" if limits.preemptions is None else str(limits.preemptions)
-    kinds = "" if limits.kinds is None else f" ({', '.join(sorted(limits.kinds))})"
+    is_any = limits.kinds is None or limits.kinds >= set(KINDS)
+    kinds = "" if is_any else f" ({', '.join(sorted(limits.kinds or ()))})"
     return (
         f"actors {actors}, faults {limits.faults}{kinds}, preemptions {switches},"
         f" time moves {limits.time_moves}"

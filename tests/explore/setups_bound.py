@@ -142,7 +142,7 @@ PLANTED: Final = (
         "plant-min_age-alone",
         "the same without a second NOT_FOUND and without the inquiry before a resend",
         _planted,
-        kinds=("lost",),
+        faults=0,
         preemptions=1,
         time_moves=2,
         moments=("may ask", "far enough apart"),

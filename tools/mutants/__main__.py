@@ -1,23 +1,21 @@
 """Takes each guard away in turn, and demands that a check misses it.
 
-    python -m tools.mutants [--list] [--only PATTERN]... [--remember]
-
 It stands in tools and not in tests: it checks the checks, runs them as programs in copies of the
 repository, and imports nothing of the hub or of its tests.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from tools.mutants.catalogue import mutants, remember
 from tools.mutants.judge import Judge, Verdict
@@ -27,33 +25,32 @@ from tools.mutants.trial import Copy, TrialError
 ROOT: Final = Path(__file__).parents[2]
 _WORKERS: Final = os.cpu_count() or 1
 
+app: Final = typer.Typer(add_completion=False)
 
-def main(arguments: Sequence[str]) -> int:
-    """Try the mutants and print the table; return 0 only if all are killed."""
-    asked = _parsed(arguments)
+
+@app.command()
+def main(
+    *,
+    only: Annotated[list[str] | None, typer.Option(help="A name, or a pattern of names.")] = None,
+    names: Annotated[bool, typer.Option("--list", help="Name the mutants and try none.")] = False,
+    keep: Annotated[bool, typer.Option("--remember", help="Keep which check kills which.")] = False,
+) -> None:
+    """Take each guard away in turn; a check that misses none of them fails the run."""
     try:
-        if asked.list:
-            for each in _chosen(ROOT, asked.only):
+        if names:
+            for each in _chosen(ROOT, only or ()):
                 print(f"{each.name:<44} {each.why}")
-            return 0
+            return
         with _copies() as copies:
             # They are found in the copy that they are tried in: the source may go on changing.
-            chosen = _chosen(copies[0].place, asked.only)
-            verdicts = _verdicts(copies, chosen, is_whole=not asked.only)
+            chosen = _chosen(copies[0].place, only or ())
+            verdicts = _verdicts(copies, chosen, is_whole=not only)
     except (MutantError, TrialError) as error:
         print(error)
-        return 1
-    if asked.remember:
+        raise typer.Exit(1) from None
+    if keep:
         remember(ROOT, {each.mutant.name: each.by.check for each in verdicts if each.by})
-    return _told(verdicts)
-
-
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="mutants", description="Takes each guard away in turn.")
-    parser.add_argument("--list", action="store_true", help="name the mutants and try none")
-    parser.add_argument("--only", action="append", default=[], help="a name, or a pattern of them")
-    parser.add_argument("--remember", action="store_true", help="keep which check killed which")
-    return parser.parse_args(arguments)
+    raise typer.Exit(_told(verdicts))
 
 
 def _chosen(root: Path, patterns: Sequence[str]) -> list[Mutant]:
@@ -90,7 +87,7 @@ def _verdicts(copies: Sequence[Copy], chosen: Sequence[Mutant], *, is_whole: boo
 
 
 def _told(verdicts: Sequence[Verdict]) -> int:
-    """Print the whole table, those that live last, and the closing line."""
+    """Print the whole table, those that live last, and the closing line; return the exit code."""
     print()
     for verdict in sorted(verdicts, key=lambda each: (each.rank, each.mutant.name)):
         print(verdict.line())
@@ -101,4 +98,4 @@ def _told(verdicts: Sequence[Verdict]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    app(prog_name="mutants")

@@ -61,6 +61,8 @@ EQUIVALENT: Final[Mapping[str, str]] = {
     "reprocess.sweep-sends": "the hint looks again, and the turn is then the end of validity",
     "relay.same-operation": "the fingerprint covers the operation",
     "attempt.fenced-schema": "each write's own term on schema refuses, and the answer is the same",
+    "core.no-connect": "a socket is there before anything is sent, and one request goes over it",
+    "wire.oversized-declared": "the body that is then read is found too large as well",
     "attempt.unsent-held": "each write's own term on hold refuses, and the answer is the same",
 }
 
