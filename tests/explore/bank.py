@@ -57,6 +57,7 @@ class Habits:
     keeps_refusals: bool = True
     memory_ms: int | None = None  # After so long the inquiry has forgotten a request.
     longest_s: int | None = None  # None: as the settings of the sender say.
+    admits: bool = False  # Whether it always says of what waits that it is at it.
     caches: bool = False  # Whether something on the way may repeat an old verdict.
 
 
@@ -180,7 +181,7 @@ class Bank:
             may_lag = self.habits.lags and self.now_ms() <= known[-1].until
             return ("PROCESSED", "NOT_FOUND") if may_lag else ("PROCESSED",)
         if any(each.guid == guid for each in self.waiting()):
-            return ("NOT_FOUND", "PROCESSING")
+            return ("PROCESSING",) if self.habits.admits else ("NOT_FOUND", "PROCESSING")
         return ("NOT_FOUND",)
 
 

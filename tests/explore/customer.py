@@ -16,7 +16,8 @@ from typing import Any, Final
 from relayhub.replies import Reply
 from tests.events import get_event, post_event
 from tests.explore import words
-from tests.explore.casts import BODY, cancel_event
+from tests.explore.casts import cancel_event
+from tests.explore.rows import BODY
 from tests.explore.scheduler import Actor, Move, ViolationError
 from tests.explore.words import NO_WORD, Words
 from tests.explore.world import FOR_EVER_MS, World

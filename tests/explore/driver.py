@@ -17,7 +17,7 @@ from tests.explore import report
 from tests.explore.coverage import Coverage
 from tests.explore.engine import Explorer, Failure, Part, Script, chooser_of, shrink
 from tests.explore.registry import find
-from tests.explore.world import Setup
+from tests.explore.setup import Setup
 
 SLICE_S: Final = 2.0  # A task is given back after so long, so that no core waits for another.
 _FIRST_SLICE_S: Final = 0.3

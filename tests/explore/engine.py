@@ -16,7 +16,8 @@ from tests.explore.chooser import Chooser, NoSuchMoveError, Scripted, Seeded
 from tests.explore.coverage import Coverage
 from tests.explore.scheduler import Line, ViolationError
 from tests.explore.settle import fingerprint, settle
-from tests.explore.world import Setup, World
+from tests.explore.setup import Setup
+from tests.explore.world import World
 
 Script = tuple[int, ...]
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -133,6 +134,7 @@ class Explorer:
         try:
             with seams.in_place(world.sockets):
                 self.setup.cast(world)
+                world.first = dict(world.table.items)
                 world.scheduler.run()
                 world.decide()
                 chosen = len(timeline)

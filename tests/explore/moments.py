@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from relayhub.settings import Settings
@@ -33,19 +34,31 @@ DEFAULT: Final = ALL[:8]
 PROOF: Final = ("holder gone", "may ask", "far enough apart")
 
 
+@cache
+def _offsets(deploys: tuple[Settings, ...], names: tuple[str, ...]) -> list[tuple[str, int]]:
+    moments = [_MOMENTS[name] for name in names]
+    return sorted({(name, offset(each)) for name, offset in moments for each in deploys})
+
+
 def following(
-    items: Iterable[Mapping[str, Any]], settings: Settings, names: tuple[str, ...], after_ms: int
+    items: Iterable[Mapping[str, Any]],
+    deploys: tuple[Settings, ...],
+    names: tuple[str, ...],
+    after_ms: int,
 ) -> int | None:
-    """Return the first of the named moments after `after_ms`, epoch ms; None without one."""
+    """Return the first of the named moments after `after_ms`, epoch ms; None without one.
+
+    Each deploy's settings have moments of their own.
+    """
     found: int | None = None
-    wanted = [_MOMENTS[name] for name in names]
+    wanted = _offsets(deploys, names)
     for item in items:
-        for attribute, offset in wanted:
+        for attribute, offset_ms in wanted:
             value = item.get(attribute)
             # A row in an index key's form has a number; one that is removed has none.
             if value is None or "N" not in value:
                 continue
-            moment = int(value["N"]) + offset(settings)
+            moment = int(value["N"]) + offset_ms
             if moment > after_ms and (found is None or moment < found):
                 found = moment
     return found

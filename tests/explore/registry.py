@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.explore.setup import Setup
 from tests.explore.setups import CUSTOMERS, MESSAGES, RELAY
 from tests.explore.setups_bound import BOUND, PLANTED
-from tests.explore.setups_jobs import PURGER, REPROCESSOR, RESOLVER
+from tests.explore.setups_jobs import PURGER, REPROCESSOR
+from tests.explore.setups_resolver import RESOLVER
 from tests.explore.storms import COUNT, storm
-from tests.explore.world import Setup
 
 BOUNDED: Final[tuple[Setup, ...]] = (
     *RELAY,

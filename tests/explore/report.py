@@ -6,24 +6,34 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from relayhub.states import STEPS, Event, State
+from relayhub.states import STEPS, Event, State, Step
 from tests.explore.casts import KINDS
 from tests.explore.chooser import Scripted
 from tests.explore.coverage import Coverage
 from tests.explore.engine import Failure
 from tests.explore.scheduler import OK, Line
-from tests.explore.world import START_MS, Setup, World
+from tests.explore.setup import Setup
+from tests.explore.world import START_MS, World
 
-# Steps that no actor takes, and why.
-_OPERATOR: Final = "an operator's step; no actor here is one"
-_UNREACHED: Final[dict[Event, str]] = {
-    Event.CLOSED: _OPERATOR,
-    Event.ATTESTED_EXECUTED: _OPERATOR,
-    Event.ATTESTED_NOT_EXECUTED: _OPERATOR,
-    Event.REDRIVEN: _OPERATOR,
-    Event.RELEASED: _OPERATOR,
+_OPERATOR: Final = "an operator's; there is no command for it yet"
+_WAITS: Final = "only rows in UNKNOWN and FAILED are made to wait"
+_HOLDS: Final = "a late answer on an open row holds it instead"
+# Steps of the table that no actor takes, and why.
+_BY_OPERATORS: Final = frozenset(
+    {
+        *(Event.CLOSED, Event.REDRIVEN, Event.RELEASED),
+        *(Event.ATTESTED_EXECUTED, Event.ATTESTED_NOT_EXECUTED),
+    }
+)
+_BY_NOBODY: Final = {
+    (Event.HELD, State.RECEIVED): _OPERATOR,
+    (Event.BACKED_OFF, State.RECEIVED): _WAITS,
+    (Event.BACKED_OFF, State.SENT): _WAITS,
+    (Event.FENCED, State.RECEIVED): _HOLDS,
+    (Event.FENCED, State.SENT): _HOLDS,
+    (Event.FENCED, State.UNKNOWN): _HOLDS,
+    (Event.FENCED, State.FAILED): _HOLDS,
 }
-_WIDTH: Final = 98
 
 
 def timeline(lines: Iterable[Line]) -> Iterator[str]:
@@ -68,14 +78,25 @@ def coverage(met: Coverage) -> Iterator[str]:
 
 
 def _steps(met: Coverage) -> Iterator[str]:
-    can = [step for step in STEPS if step.event not in _UNREACHED]
+    can = [step for step in STEPS if not _why_not(step)]
     never = [step for step in can if not met.steps[str(step.event), step.source]]
-    yield f"steps: {len(can) - len(never)} of {len(can)} that the actors may take were taken"
+    yield f"steps: {len(can) - len(never)} of the {len(can)} that the actors may take were taken"
     for step in never:
-        yield f"  not taken: {step.event}, {_state(step.source)} -> {_state(step.target)}"
-    for event, why in _UNREACHED.items():
-        count = sum(step.event is event for step in STEPS)
-        yield f"  out of reach: {event}, from {count} states: {why}"
+        yield f"  not taken: {_told(step)}"
+    for step in STEPS:
+        if why := _why_not(step):
+            yield f"  out of reach: {_told(step)}: {why}"
+
+
+def _why_not(step: Step) -> str:
+    """Return why no actor takes the step; empty if some may."""
+    if step.event in _BY_OPERATORS:
+        return _OPERATOR
+    return _BY_NOBODY.get((step.event, step.source), "") if step.source else ""
+
+
+def _told(step: Step) -> str:
+    return f"{step.event}, {_state(step.source)} -> {_state(step.target)}"
 
 
 def _state(state: State | None) -> str:

@@ -60,9 +60,7 @@ class Rules:
     ) -> None:
         self.never: set[str] = set()  # GUIDs that were told never to be executed.
         self.known: set[str] = set()  # GUIDs that somebody was told of, or that had a row before.
-        self.first: dict[
-            str, tuple[object, ...]
-        ] = {}  # The first answer of the core that was told.
+        self.first: dict[str, tuple[object, ...]] = {}  # The core's answer as it was first told.
         self._bank = bank
         self._settings = settings
         self._coverage = coverage
@@ -80,8 +78,6 @@ class Rules:
         """Say that a rule is broken. Raises ViolationError."""
         if not self._only_doubles:
             raise ViolationError(what)
-
-    # --- What a call of the hub has seen and done so far ---
 
     def begins(self) -> None:
         """Let a call begin: it has seen nothing yet."""
@@ -102,8 +98,6 @@ class Rules:
         """Remember that the running call sent a request."""
         del guid
         self._sent.add(self._who())
-
-    # --- The core ---
 
     def received(self, guid: str, number: int, item: Item | None) -> None:
         """Nothing arrives that the ledger does not say is being sent."""
@@ -232,8 +226,6 @@ class Rules:
         if self._holder_lives(str(_value(new, "claim_id"))):
             self.broken(f"{guid}: given up while its holder lives")
 
-    # --- Words ---
-
     def told(self, guid: str, reply: Reply) -> None:
         """Check what a channel is told: it must be so, and stay so."""
         self._coverage.told[str(reply.code)] += 1
@@ -270,8 +262,6 @@ class Rules:
             self.known.add(guid)
         elif not is_aside:
             self.broken(f"{guid}: its message was taken, and no row holds it")
-
-    # --- The end ---
 
     def ended(self, items: Mapping[str, Item]) -> None:
         """Rows, journal and words agree, and nothing is left open that no person looks at."""

@@ -10,7 +10,8 @@ from typing import Final
 
 from relayhub.row import Row, from_item
 from relayhub.states import Hold, State
-from tests.explore.world import HINTS, INTAKE, World
+from tests.explore.hubs import HINTS, INTAKE
+from tests.explore.world import World
 
 _ROUNDS_MAX: Final = 80
 _TURNS: Final = ("due", "over", "probe")  # When the jobs may find something new to do.

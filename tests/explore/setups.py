@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.explore import casts, moments
+from tests.explore import casts, moments, rows
 from tests.explore.bank import EXECUTES, REFUSES, SILENT, WAITS, Habits
-from tests.explore.casts import OTHER_BODY, cancel, jobs, post, setup
+from tests.explore.casts import cancel, jobs, post, setup
 from tests.explore.customer import customer
+from tests.explore.rows import OTHER_BODY
 from tests.explore.scheduler import KILLED, KILLED_AFTER
 from tests.explore.world import START_MS, World
 
@@ -51,13 +52,13 @@ def _last_byte(world: World) -> None:
 
 
 def _over(world: World) -> None:
-    casts.failed(world, valid_until=START_MS + 20_000)
+    rows.failed(world, valid_until=START_MS + 20_000)
     post(world)
     jobs(world, "reprocessor sweep")
 
 
 def _interactive_over(world: World) -> None:
-    casts.failed(world, delivery="interactive", valid_until=START_MS + 20_000)
+    rows.failed(world, delivery="interactive", valid_until=START_MS + 20_000)
     post(world)
     jobs(world, "reprocessor sweep")
 
@@ -87,7 +88,7 @@ def _http_and_message(world: World) -> None:
 
 
 def _old_message(world: World) -> None:
-    casts.done(world, ago_ms=31 * _DAY_MS, expires_in_ms=-1_000)
+    rows.done(world, ago_ms=31 * _DAY_MS, expires_in_ms=-1_000)
     casts.request_message(world, sent_ms=START_MS - 31 * _DAY_MS)
     jobs(world, "messages purger")
 
@@ -98,12 +99,12 @@ def _async(world: World) -> None:
 
 
 def _accepted_twice(world: World) -> None:
-    casts.received(world, messages=2)
+    rows.received(world, messages=2)
     jobs(world, "messages messages")
 
 
 def _accepted_late(world: World) -> None:
-    casts.received(world)
+    rows.received(world)
     cancel(world)
     jobs(world, "messages resolver")
 

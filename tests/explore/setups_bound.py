@@ -108,7 +108,7 @@ BOUND: Final = (
         later=casts.settings(core_longest_s=120, min_age_s=125),
         habits=Habits(ways=(WAITS,), longest_s=120),
         has_nets=False,
-        moments=moments.PROOF,
+        moments=(*moments.PROOF, "old enough"),
     ),
 )
 

@@ -12,11 +12,12 @@ from random import Random
 from typing import Any, Final
 
 from relayhub.settings import Settings
-from tests.explore import casts, moments
+from tests.explore import casts, moments, rows
 from tests.explore.bank import EXECUTES, GATEWAY, REFUSES, SILENT, WAITS, Habits
 from tests.explore.customer import customer
 from tests.explore.scheduler import Bounds
-from tests.explore.world import START_MS, Setup, World
+from tests.explore.setup import Setup
+from tests.explore.world import START_MS, World
 
 Part = Callable[[World], object]
 COUNT: Final = 64
@@ -121,21 +122,21 @@ def _draw_row(draft: _Draft, guid: str) -> None:
     kind = draft.chance.choice(_ROWS)
     valid_until = START_MS + draft.chance.choice((20_000, 120_000, 86_400_000))
     hints = draft.chance.randint(0, 2)
-    rows: dict[str, Part] = {
-        "failed": partial(casts.failed, guid=guid, valid_until=valid_until, hints=hints),
-        "interactive": partial(casts.failed, guid=guid, delivery="interactive", hints=hints),
-        "doubted": partial(casts.doubted, guid=guid, valid_until=valid_until, hints=hints),
-        "unknown": partial(casts.unknown, guid=guid, arrived=draft.chance.random() < 0.7),
-        "sent": partial(casts.sent, guid=guid, arrived=draft.chance.random() < 0.7),
-        "received": partial(casts.received, guid=guid, messages=hints, valid_until=valid_until),
-        "parked": partial(casts.failed, guid=guid, parked="cap", open_shard="PARKED#0"),
-        "old": partial(casts.done, ago_ms=31 * 86_400_000, expires_in_ms=-1_000),
+    kinds: dict[str, Part] = {
+        "failed": partial(rows.failed, guid=guid, valid_until=valid_until, hints=hints),
+        "interactive": partial(rows.failed, guid=guid, delivery="interactive", hints=hints),
+        "doubted": partial(rows.doubted, guid=guid, valid_until=valid_until, hints=hints),
+        "unknown": partial(rows.unknown, guid=guid, arrived=draft.chance.random() < 0.7),
+        "sent": partial(rows.sent, guid=guid, arrived=draft.chance.random() < 0.7),
+        "received": partial(rows.received, guid=guid, messages=hints, valid_until=valid_until),
+        "parked": partial(rows.failed, guid=guid, parked="cap", open_shard="PARKED#0"),
+        "old": partial(rows.done, ago_ms=31 * 86_400_000, expires_in_ms=-1_000),
     }
-    draft.guids.append(casts.OLD if kind == "old" and not draft.guids else guid)
-    if kind == "old" and draft.guids[-1] != casts.OLD:
+    draft.guids.append(rows.OLD if kind == "old" and not draft.guids else guid)
+    if kind == "old" and draft.guids[-1] != rows.OLD:
         return
-    if kind in rows:
-        draft.add(f"row {draft.guids[-1]} {kind}", rows[kind])
+    if kind in kinds:
+        draft.add(f"row {draft.guids[-1]} {kind}", kinds[kind])
 
 
 def _draw_actor(draft: _Draft, kind: str) -> None:
@@ -145,7 +146,7 @@ def _draw_actor(draft: _Draft, kind: str) -> None:
             headers = chance.choice(
                 ({}, {}, {"prefer": "respond-async"}, {"delivery": "interactive"})
             )
-            body = chance.choice((casts.BODY, casts.BODY, casts.BODY, casts.OTHER_BODY))
+            body = chance.choice((rows.BODY, rows.BODY, rows.BODY, rows.OTHER_BODY))
             part: Part = partial(casts.post, guid=guid, body=body, headers=headers, **more)
         case "cancel":
             part = partial(casts.cancel, guid=guid, **more)

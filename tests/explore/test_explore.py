@@ -13,18 +13,19 @@ from dataclasses import replace
 import pytest
 
 from relayhub.states import STEPS
-from tests.explore import casts, registry, report, words
+from tests.explore import registry, report, words
 from tests.explore.bank import SILENT, Habits
 from tests.explore.chooser import Chooser, Scripted, Seeded
 from tests.explore.coverage import Coverage
 from tests.explore.customer import customer
 from tests.explore.engine import Explorer, Part, Script, chooser_of, shrink
 from tests.explore.settle import fingerprint
+from tests.explore.setup import Setup
 from tests.explore.setups_bound import PLANTED
 from tests.explore.storms import storm
 from tests.explore.table import Table
 from tests.explore.words import Words
-from tests.explore.world import Setup, World
+from tests.explore.world import World
 
 _LONG_S = 600.0  # No test takes as long; it only keeps a broken one from running for ever.
 _STORM_RUNS = 6
@@ -210,4 +211,3 @@ def test_every_setup_can_be_cast() -> None:
     for setup in (*registry.BOUNDED, *registry.STORMS):
         assert report.bounds(setup).startswith("actors ")
         assert Explorer(setup).run(Scripted())[1] is None, setup.name
-    assert casts.OLD.startswith("01")

@@ -12,12 +12,12 @@ from relayhub.message import Answer
 from relayhub.replies import Reply, of_code, of_core, of_row
 from relayhub.row import Row, from_item, to_item
 from relayhub.states import Code, Delivery, Event, Hold, State
-from tests.explore import casts, registry
+from tests.explore import casts, registry, rows
 from tests.explore.bank import Attempt
-from tests.explore.casts import G
 from tests.explore.chooser import Scripted
 from tests.explore.coverage import Coverage
 from tests.explore.customer import EXECUTED, GIVEN_UP, Customer
+from tests.explore.rows import G
 from tests.explore.scheduler import ViolationError
 from tests.explore.words import CODES
 from tests.explore.world import START_MS, World
@@ -103,11 +103,11 @@ def _row(world: World, kind: str) -> Row:
     }
     more = flags.get(kind, {})
     if kind == "unknown":
-        casts.unknown(world, G, **more)
+        rows.unknown(world, G, **more)
     elif kind == "lives":
-        casts.sent(world, G, **more)
+        rows.sent(world, G, **more)
     else:
-        casts.failed(world, G, **more)
+        rows.failed(world, G, **more)
     return from_item(world.table.items[G])
 
 
@@ -116,7 +116,7 @@ def test_a_write_that_breaks_a_rule_breaks_the_schedule(world: World, case: Case
     """Checked as it is made."""
     row = _row(world, case.row)
     if case.executed:
-        casts.executed_before(world, G, 1)
+        rows.executed_before(world, G, 1)
     new = to_item(replace(row, **case.changes))
     with pytest.raises(ViolationError, match=case.says):
         world.rules.written(G, to_item(row), new, case.event)
@@ -126,11 +126,11 @@ def test_a_write_that_breaks_a_rule_breaks_the_schedule(world: World, case: Case
 def test_a_row_is_deleted_only_when_its_time_is_over(world: World, kind: str) -> None:
     """Only DONE, not held, and past its own expiry."""
     if kind == "open":
-        casts.failed(world)
+        rows.failed(world)
     else:
         hold = {"hold": Hold.OPERATOR} if kind == "held" else {}
         over_ms = 60_000 if kind == "early" else -60_000
-        casts.done(world, G, ago_ms=1, expires_in_ms=over_ms, **hold)
+        rows.done(world, G, ago_ms=1, expires_in_ms=over_ms, **hold)
     with pytest.raises(ViolationError, match="before its time"):
         world.rules.written(G, world.table.items[G], None, None)
 
@@ -141,12 +141,12 @@ def _reply(row: Row, code: str) -> Reply:
 
 def test_what_is_told_must_be_so(world: World) -> None:
     """Executed, not executed, never executed: each is held against the core's journal."""
-    casts.failed(world)
+    rows.failed(world)
     row = from_item(world.table.items[G])
     with pytest.raises(ViolationError, match="and it never was"):
         world.rules.told(G, _reply(row, "0000"))
     world.rules.told(G, _reply(row, Code.E908))
-    casts.executed_before(world, "H", 1)
+    rows.executed_before(world, "H", 1)
     for code in (Code.E902, Code.E908, "B201"):
         with pytest.raises(ViolationError, match="was executed or still"):
             world.rules.told("H", _reply(row, code))
@@ -160,7 +160,7 @@ def _attempt(guid: str) -> Attempt:
 
 def test_an_answer_is_the_cores_and_stays_the_first(world: World) -> None:
     """Not one byte differs, and only who heard it says it without calling it a replay."""
-    casts.done(world, G, ago_ms=1, expires_in_ms=60_000)
+    rows.done(world, G, ago_ms=1, expires_in_ms=60_000)
     row = from_item(world.table.items[G])
     answer = Answer(200, "application/json", row.response or b"", "0000")
     with pytest.raises(ViolationError, match="not called one"):
@@ -183,9 +183,9 @@ def test_who_sent_something_does_not_say_that_nothing_was_sent(world: World) -> 
 
 def test_nothing_arrives_that_the_ledger_does_not_say_is_sent(world: World) -> None:
     """Neither without a row, nor in another state, nor as another attempt."""
-    casts.failed(world)
+    rows.failed(world)
     failed = world.table.items[G]
-    casts.sent(world, G)
+    rows.sent(world, G)
     for item, number in ((None, 1), (failed, 1), (world.table.items[G], 2)):
         with pytest.raises(ViolationError, match="arrived while the ledger says"):
             world.rules.received(G, number, item)
@@ -209,7 +209,7 @@ def test_a_taken_message_is_held_or_put_aside(world: World) -> None:
 )
 def test_the_end_agrees_with_rows_and_journal(world: World, kind: str, says: str) -> None:
     """Every GUID that was told of is DONE or left to a person, as the journal says."""
-    casts.failed(world)
+    rows.failed(world)
     row = from_item(world.table.items[G])
     items = {
         "gone": {},
@@ -226,11 +226,11 @@ def test_an_act_is_paid_once_and_comes_to_its_end(world: World) -> None:
     world.others.append(act)
     with pytest.raises(ViolationError, match="not at an end"):
         act.check_end()
-    casts.executed_before(world, "A1", 1)
+    rows.executed_before(world, "A1", 1)
     act.end = EXECUTED
     act.check_end()
     act.end = GIVEN_UP
     with pytest.raises(ViolationError, match="executed 1 times"):
         act.check_end()
     with pytest.raises(ViolationError, match="PAID TWICE"):
-        casts.executed_before(world, "A2", 1)
+        rows.executed_before(world, "A2", 1)

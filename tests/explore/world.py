@@ -4,82 +4,34 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from functions.relay.handler import answer as relay_answer
 from functions.relay.messages import NotTakenError, take_all
 from functions.reprocessor.handler import take as take_hint
-from relayhub.answers import AnswerStore
-from relayhub.core import HttpCore
-from relayhub.credentials import Credentials
 from relayhub.flows import purge, reprocess, resolve
 from relayhub.hub import Hub
-from relayhub.ledger import Ledger
-from relayhub.queues import HintQueue, IntakeQueue
 from relayhub.replies import Reply
 from relayhub.row import Entry, Row
-from relayhub.settings import Settings
-from relayhub.upkeep import Upkeep, UpkeepError
+from relayhub.upkeep import UpkeepError
 from tests.explore import events, moments
 from tests.explore.aws import Aws
-from tests.explore.bank import AT_LAST, NEVER, Bank, Habits
+from tests.explore.bank import AT_LAST, NEVER, Bank
 from tests.explore.chooser import Chooser
 from tests.explore.coverage import Coverage
+from tests.explore.hubs import HINTS, INTAKE, REJECTS, make_hub
 from tests.explore.net import Net
 from tests.explore.rules import Rules
-from tests.explore.scheduler import Actor, Bounds, Move, Scheduler, ViolationError
+from tests.explore.scheduler import Actor, Move, Scheduler, ViolationError
+from tests.explore.setup import Other, Setup
 from tests.explore.table import Table
 
 START_MS: Final = 1_800_000_000_000
-HINTS: Final = "hints"
-INTAKE: Final = "intake"
-_TIMEOUT_MS: Final = {"post": 25_000, "cancel": 25_000, "status": 25_000}
+RELAY_MS: Final = 25_000
 JOB_MS: Final = 60_000
 FOR_EVER_MS: Final = 10**12
-# No secret, and one context for all: making one reads the machine's certificates.
-_CREDENTIALS: Final = Credentials("", None, monotonic=lambda: 0.0)
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A set-up: who takes part, what core and clocks do, how far a schedule may go."""
-
-    name: str
-    about: str
-    cast: Callable[[World], None]
-    bounds: Bounds
-    settings: Settings
-    habits: Habits = field(default_factory=Habits)
-    later: Settings | None = None  # Of the functions of the next deploy.
-    moments: tuple[str, ...] = moments.DEFAULT  # To which of them time may pass.
-    reads_index_at_points: bool = False  # Whether others may go on before a read of the index.
-    late_ms: int = 0  # How long a holder may still write after its connection was closed.
-    has_wrong_clock: bool = False  # Whether a clock is off by more than the settings allow.
-    keeps_past: bool = False  # Whether the ledger can be restored.
-    has_nets: bool = True  # Whether the nets under the bound of `ask_after` are as shipped.
-    has_end: bool = True  # Whether time passes after the actors have ended, until all is settled.
-    only_doubles: bool = False  # Whether the core breaks its contract, so that words may be wrong.
-
-
-class Other(Protocol):
-    """Somebody outside the hub who goes on after the actors have ended, until he is through."""
-
-    def goes_on(self) -> bool:
-        """Do what is to be done now; tell whether more is."""
-
-    def state(self) -> object:
-        """Return what decides how he goes on."""
-
-    def moves(self) -> Iterator[Move]:
-        """Return what he may do by himself."""
-
-    def executed(self, guid: str) -> None:
-        """Hear of an execution."""
-
-    def check_end(self) -> None:
-        """Raise ViolationError if what he was told does not agree with what is."""
+_BY_HTTP: Final = {"post", "cancel", "status"}
 
 
 class World:
@@ -89,7 +41,8 @@ class World:
         self.setup = setup
         self.ms = START_MS
         self.table = Table()
-        self.past: list[dict[str, Any]] = []  # Copies of the table, one after each write.
+        self.first: dict[str, Any] = {}  # The table as the cast has put it.
+        self.past: list[dict[str, Any]] = []  # Copies of it, one after each write.
         self.others: list[Other] = []  # Who else must come to an end.
         self.deploy = ""  # Which settings run the jobs after the end: "" or "later".
         self._deploy_of: dict[str, str] = {}
@@ -132,9 +85,9 @@ class World:
             on_close=self._on_close,
         )
         self.sockets = net.as_module()
-        self.hubs = {"": self._make_hub(setup.settings)}
+        self.hubs = {"": make_hub(self, setup.settings)}
         if setup.later is not None:
-            self.hubs["later"] = self._make_hub(setup.later)
+            self.hubs["later"] = make_hub(self, setup.later)
 
     def close(self) -> None:
         """Leave nothing that only the collector of cycles could free."""
@@ -161,9 +114,8 @@ class World:
     def next_moment(self, names: tuple[str, ...]) -> int | None:
         """Return the next time at which something becomes due, believable or over."""
         ahead_ms = 0 if self.scheduler.is_free else max(self._clock_of.values(), default=0)
-        found = moments.following(
-            self.table.items.values(), self.setup.settings, names, self.ms + ahead_ms
-        )
+        settings = tuple(hub.settings for hub in self.hubs.values())
+        found = moments.following(self.table.items.values(), settings, names, self.ms + ahead_ms)
         return None if found is None else found - ahead_ms
 
     # --- Actors ---
@@ -185,7 +137,7 @@ class World:
         """Let a function take part; `clock_ms` is how far its clock is ahead."""
         number = 1 + sum(each.kind == kind for each in self.scheduler.actors)
         name = f"{kind}-{number}"
-        timeout_ms = timeout_ms or _TIMEOUT_MS.get(kind, JOB_MS)
+        timeout_ms = timeout_ms or (RELAY_MS if kind in _BY_HTTP else JOB_MS)
         actor = Actor(name, kind, run, timeout_ms, tuple(after.split()))
         self.scheduler.add(actor)
         if deploy:
@@ -203,7 +155,7 @@ class World:
     def call(self, event: dict[str, Any], guid: str) -> Reply | None:
         """Hand an event to the relay's handler and check what it says; None: nobody hears it."""
         self.rules.begins()
-        reply = relay_answer(self.hub, event, self.clock() + _TIMEOUT_MS["post"])
+        reply = relay_answer(self.hub, event, self.clock() + RELAY_MS)
         if self.scheduler.current is not None and self.scheduler.current.is_over:
             return None
         self.scheduler.tell("told", f"{reply.code} of {guid} ({reply.status})")
@@ -259,7 +211,7 @@ class World:
             purge.run(self.hub, self.clock() + JOB_MS)
 
     def _taken(self, guid: str) -> None:
-        is_aside = any(guid in each.body for each in self.aws.queues.get("rejects", ()))
+        is_aside = any(guid in each.body for each in self.aws.queues.get(REJECTS, ()))
         self.rules.taken(guid, self.table.items.get(guid), is_aside=is_aside)
 
     # --- What the hub's doubles ask ---
@@ -293,46 +245,19 @@ class World:
         name = claim_id.rpartition(".")[0]
         return any(each.name == name and not each.is_over for each in self.scheduler.actors)
 
-    def _make_hub(self, settings: Settings) -> Hub:
-        no_pause: Callable[[int], None] = lambda _: None  # noqa: E731
-        return Hub(
-            settings=settings,
-            ledger=Ledger(
-                self.aws, "t", shards=settings.shards, on_step=self._on_step, pause=no_pause
-            ),
-            upkeep=Upkeep(
-                self.aws, "t", now_ms=self.clock, skew_s=settings.clock_skew_s, pause=no_pause
-            ),
-            core=HttpCore(
-                settings.core_url,
-                connect_s=settings.core_connect_s,
-                codes=settings.definite_codes,
-                answer_bytes_max=settings.answer_bytes_max,
-                credentials=_CREDENTIALS,
-                now_ms=self.clock,
-                monotonic=lambda: self.ms / 1000,
-            ),
-            hints=HintQueue(self.aws, HINTS, "rejects"),
-            intake=IntakeQueue(self.aws, INTAKE, "rejects"),
-            store=AnswerStore(None, "none"),
-            now_ms=self.clock,
-            new_id=self._new_id,
-            chance=lambda: 0.5,
-            sleep=lambda seconds: self.advance_to(self.ms + int(seconds * 1000) + 1),
-            note=self._note,
-        )
-
-    def _new_id(self) -> str:
+    def new_id(self) -> str:
         """Return an id by actor, so that the order of the actors does not show in it."""
         name = self.who() or "settle"
         self._ids[name] = self._ids.get(name, 0) + 1
         return f"{name}.{self._ids[name]}"
 
-    def _on_step(self, entry: Entry, row: Row) -> None:
+    def stepped(self, entry: Entry, row: Row) -> None:
+        """Hear of a step that the ledger has written."""
         del row
         self.scheduler.coverage.steps[str(entry["event"]), entry.get("from")] += 1
 
-    def _note(self, what: str, **facts: Any) -> None:
+    def noted(self, what: str, **facts: Any) -> None:
+        """Hear what the hub notes."""
         if what in {"row_fault", "fault"}:
             raise ViolationError(f"a function broke: {what} {facts}")
 

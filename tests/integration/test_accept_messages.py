@@ -10,7 +10,7 @@ import pytest
 from relayhub.core import Answered, Doubt, NotSent
 from relayhub.states import Event, Hold, State, Why
 from tests.maintenance import cancel, events, resolver
-from tests.message_events import accepted_message, announced, deliver, post_async, sqs_event
+from tests.message_events import PREFER, accepted_message, announced, deliver, post_async, sqs_event
 from tests.plant import Plant
 from tests.world import EXECUTED, REFUSED, START_MS, World, document
 
@@ -78,6 +78,12 @@ def test_a_lost_message_is_made_up_for(plant: Plant) -> None:
     assert events(plant) == ["accepted", "overdue", "claimed", "answered"]
     assert deliver(plant, MESSAGE) == []
     assert plant.bank.executed == {"G-1": 1}
+
+
+def test_a_lost_message_is_made_up_for_before_a_short_validity_ends(world: World) -> None:
+    """Its row is due half-way to the end, so that there is time to send it."""
+    post_async(world, headers={**PREFER, "valid-until": "2027-01-15T08:01:00Z"})
+    assert world.held().due_at == START_MS + 30_000
 
 
 def test_an_acceptance_asks_nothing_of_the_core(world: World) -> None:
