@@ -79,9 +79,23 @@ def unknown(world: World, guid: str = G, *, arrived: bool = True, **changes: Any
         ended_at=START_MS,
         ask_after=START_MS + longest_s * 1000,
     )
-    put(world, replace(row, **changes))
-    if arrived:
+    row = replace(row, **changes)
+    put(world, row)
+    ask_after = row.ask_after or 0
+    if arrived and ask_after > START_MS:
         request_arrived(world, guid)
+
+
+def nearly_believed() -> dict[str, Any]:
+    """Return the times of a row in doubt whose first NOT_FOUND counted, and the second would."""
+    sent_at = START_MS - 200_000
+    return {
+        "sent_at": sent_at,
+        "dead_at": sent_at + 25_000,
+        "ended_at": sent_at + 25_000,
+        "ask_after": sent_at + 90_000,
+        "not_found_at": sent_at + 100_000,
+    }
 
 
 def request_arrived(world: World, guid: str) -> None:

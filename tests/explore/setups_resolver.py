@@ -22,6 +22,12 @@ def _cancel_in_doubt(world: World) -> None:
     jobs(world, "resolver resolver")
 
 
+def _cancel_at_the_end(world: World) -> None:
+    rows.unknown(world, **rows.nearly_believed())
+    cancel(world)
+    jobs(world, "resolver")
+
+
 def _unknown(world: World) -> None:
     rows.unknown(world)
     jobs(world, "resolver resolver resolver")
@@ -104,11 +110,16 @@ RESOLVER: Final = (
         "cancel-in-doubt",
         "a cancel of a row in doubt, two runs of the resolver",
         _cancel_in_doubt,
-        kinds=_DOUBTS,
-        preemptions=1,
-        time_moves=2,
-        habits=_PLAIN,
+        faults=0,
+        preemptions=2,
+        time_moves=3,
         moments=moments.PROOF,
+        habits=_PLAIN,
+    ),
+    setup(
+        "cancel-at-the-end",
+        "a cancel of a row in doubt, and the resolver that may believe its NOT_FOUND",
+        _cancel_at_the_end,
     ),
     setup(
         "unknown",
