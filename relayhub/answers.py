@@ -53,6 +53,13 @@ class AnswerStore:
             raise AnswerStoreError(f"not stored: {type(error).__name__}") from error
         return {"key": key, "bytes": len(body), "sha256": digest}
 
+    def remove(self, stored: Mapping[str, Any]) -> None:
+        """Remove the answer's object, whose row is gone. Raises AnswerStoreError if it may stay."""
+        try:
+            self._client.delete_object(Bucket=self._bucket, Key=stored["key"])
+        except (BotoCoreError, ClientError) as error:
+            raise AnswerStoreError(f"not removed: {type(error).__name__}") from error
+
     def get(self, stored: Mapping[str, Any]) -> bytes:
         """Return the answer's bytes. Raises AnswerStoreError if they are not there unharmed."""
         try:

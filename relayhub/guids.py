@@ -1,12 +1,13 @@
-"""The GUID: its alphabet, its one spelling, and the time of birth that some shapes bear.
+"""The GUID: its alphabet, its one spelling, its key, and the time of birth that some shapes bear.
 
 It imports the standard library only. The rule that it protects: one act has one key, however the
-same GUID is spelt on a resend.
+same GUID is spelt on a resend, and two acts never have the same one.
 """
 
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Final, NoReturn
 
 from relayhub.strict_json import MalformedError, Number
@@ -27,6 +28,10 @@ _FAULTS: Final = (
 )
 _QUOTED: Final = re.compile(r'"([^"]*)"')
 
+# A channel's name in a key: what is not a letter, a digit, `.` or `-` is `_` and its UTF-8 in hex.
+# So no name holds the `:` that stands before it, and two names are never spelt alike.
+_NOT_PLAIN: Final = re.compile(rb"[^A-Za-z0-9.-]")
+
 _HEX: Final = "[0-9a-f]"
 _UUID: Final = re.compile(
     rf"{_HEX}{{32}}|{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}",
@@ -38,6 +43,44 @@ _ULID: Final = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.IGNORECASE | re.ASC
 
 _BORN_FIRST_MS: Final = 1_577_836_800_000  # 2020-01-01: what seems older is chance, not a birth.
 _BORN_AHEAD_MS: Final = 86_400_000  # A day: no clock that is run with care is further ahead.
+
+
+class GuidScope(StrEnum):
+    """Within what no two acts may have the same GUID."""
+
+    GLOBAL = "global"  # The key of a row is the GUID.
+    CHANNEL = "channel"  # It is the GUID, a colon and the channel's name.
+
+
+def key_of(guid: str, channel: str, scope: GuidScope) -> str:
+    """Return the key of the GUID's row, by which the core knows it too; raises MalformedError.
+
+    It is a GUID by its alphabet, first character and length.
+    """
+    if scope is GuidScope.GLOBAL:
+        return guid
+    key = f"{guid}:{_spelt(channel)}"
+    if len(key) > GUID_LENGTH_MAX:
+        raise MalformedError(_too_long(len(key) - len(guid)))
+    return key
+
+
+def guid_of(key: str, scope: GuidScope) -> str:
+    """Return the GUID that the channel knows the key by."""
+    return key if scope is GuidScope.GLOBAL else key.rpartition(":")[0] or key
+
+
+def _spelt(channel: str) -> str:
+    # A claim of a token may hold what is no text; it is a name like any other.
+    name = channel.encode("utf-8", "surrogatepass")
+    return _NOT_PLAIN.sub(lambda found: b"_%02X" % found[0][0], name).decode("ascii")
+
+
+def _too_long(taken: int) -> str:
+    room = GUID_LENGTH_MAX - taken
+    if room < 1:
+        return "The channel's name leaves no room for a GUID: let the hub's operator shorten it."
+    return f"The GUID is longer than the {room} characters that this channel may use: shorten it."
 
 
 def check_guid(text: object) -> str:

@@ -31,6 +31,7 @@ SOURCES: Final = ("sqs:", "kafka:")
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _NOT_ALLOWED: Final = 405
+_NOT_WHOLE: Final = "The body did not arrive whole: send it again."
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,12 @@ def read_request(
     call: Call, settings: Settings, now_ms: int
 ) -> tuple[Submission, AlreadyOverError | None]:
     """Return the request, and the error if it is over by its own word. Raises MalformedError."""
-    rules = MessageRules(settings.body_bytes_max, settings.fingerprint_fields, settings.delivery)
+    rules = MessageRules(
+        settings.body_bytes_max,
+        settings.fingerprint_fields,
+        settings.delivery,
+        settings.guid_scope,
+    )
     try:
         request = read_submission(
             headers=call.headers,
@@ -100,7 +106,7 @@ def to_response(reply: Reply) -> dict[str, Any]:
 
 
 def _map(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = source.get(name)
+    value = source.get(name) if isinstance(source, dict) else None
     return value if isinstance(value, dict) else {}
 
 
@@ -133,12 +139,14 @@ def _no_route(event: Mapping[str, Any]) -> Reply:
 
 def _body(event: Mapping[str, Any]) -> tuple[bytes, bool]:
     body = event.get("body") or ""
+    if not isinstance(body, str):
+        raise MalformedError(_NOT_WHOLE)
     if event.get("isBase64Encoded"):
         try:
             return base64.b64decode(body, validate=True), False
         except (binascii.Error, ValueError):
-            raise MalformedError("The body did not arrive whole: send it again.") from None
+            raise MalformedError(_NOT_WHOLE) from None
     try:
-        return str(body).encode(), True
+        return body.encode(), True
     except UnicodeEncodeError:
         raise MalformedError("The body is not text: send it as application/octet-stream.") from None

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from relayhub import answers, dynamo, queues, telemetry
 from relayhub.answers import AnswerStore
+from relayhub.controls import Controls
 from relayhub.core import CoreRequest, Finding, HttpCore, SendOutcome
 from relayhub.credentials import Credentials, secrets_client
 from relayhub.ledger import Ledger
@@ -50,6 +51,7 @@ class Hub:
     settings: Settings
     ledger: Ledger
     upkeep: Upkeep
+    controls: Controls
     core: Core
     hints: HintQueue
     intake: IntakeQueue
@@ -70,6 +72,7 @@ def build() -> Hub:
         settings=settings,
         ledger=Ledger(client, table, shards=settings.shards, on_step=telemetry.step),
         upkeep=Upkeep(client, table, now_ms=epoch_ms, skew_s=settings.clock_skew_s),
+        controls=Controls(client, table, now_ms=epoch_ms),
         core=HttpCore(
             settings.core_url,
             connect_s=settings.core_connect_s,

@@ -28,6 +28,7 @@ _TRIES_MAX: Final = 5  # Each loss to a longer history brings the newer one.
 # The actors that move a row because its channel asked: by HTTP, and by a message.
 CHANNEL: Final = "relay"
 MESSAGES: Final = "messages"
+PERSON: Final = "operator "  # What an actor's name begins with who is a person.
 
 
 @dataclass(frozen=True)
@@ -96,29 +97,45 @@ class Ledger:
         result = dynamo.call(self._client.put_item, request, self._pause)
         return self._outcome(result, new, entry)
 
-    def move(self, row: Row, event: Event, by: str, now_ms: int, **changes: Any) -> Outcome:
+    def move(
+        self,
+        row: Row,
+        event: Event,
+        by: str,
+        now_ms: int,
+        *,
+        reason: str | None = None,
+        **changes: Any,
+    ) -> Outcome:
         """Take one legal step from the row as it was read. One request.
 
-        `changes` are fields of the row; None removes one. Raises IllegalStepError, and writes
+        `reason` is a person's, for the history. `changes` are fields of the row; None removes one.
+        Raises IllegalStepError, and writes
         nothing, if the table of steps has no such step.
         """
-        outcome = self._move(row, event, by, now_ms, changes)
+        who = (by, reason)
+        outcome = self._move(row, event, who, now_ms, changes)
         for _ in range(_TRIES_MAX):
             if not isinstance(outcome, Found) or not _only_history_grew(row, outcome.row):
                 break
             found = outcome.row
             row = replace(row, history=found.history, history_dropped=found.history_dropped)
-            outcome = self._move(row, event, by, now_ms, changes)
+            outcome = self._move(row, event, who, now_ms, changes)
         return outcome
 
     def _move(
-        self, row: Row, event: Event, by: str, now_ms: int, changes: Mapping[str, Any]
+        self,
+        row: Row,
+        event: Event,
+        who: tuple[str, str | None],
+        now_ms: int,
+        changes: Mapping[str, Any],
     ) -> Outcome:
         changed = replace(row, updated_at=now_ms, **changes)
-        new, entry = self._stepped(changed, row.state, event, by)
+        new, entry = self._stepped(changed, row.state, event, *who)
         conditions = (
             *_fence(row),
-            *_guards(row, event, by, now_ms),
+            *_guards(row, event, who[0], now_ms),
             *_history_as_read(row, new, event),
         )
         request = {
@@ -130,7 +147,9 @@ class Ledger:
         result = dynamo.call(self._client.update_item, request, self._pause)
         return self._outcome(result, new, entry)
 
-    def _stepped(self, row: Row, source: State | None, event: Event, by: str) -> tuple[Row, Entry]:
+    def _stepped(
+        self, row: Row, source: State | None, event: Event, by: str, reason: str | None = None
+    ) -> tuple[Row, Entry]:
         state = target(event, source)
         if state is None:
             raise ValueError(f"{event} is no write of a row")
@@ -142,6 +161,7 @@ class Ledger:
             "to": state,
             "attempt": row.attempt,
             "code": row.code,
+            "reason": reason,
         }
         kept = {name: value for name, value in entry.items() if value is not None}
         plain = {name: _natural(value) for name, value in kept.items()}
@@ -192,7 +212,7 @@ def _settled(row: Row) -> tuple[State, str | None, str | None]:
 
 def _only_history_grew(read: Row, found: Row) -> bool:
     """Tell whether a write that names the history lost only to a line that another added."""
-    same = ("state", "claim_id", "hold", "parked", "processing_at", "cancel", "schema")
+    same = ("state", "claim_id", "hold", "parked", "processing_at", "doubted", "cancel", "schema")
     return (found.history, found.history_dropped) != (read.history, read.history_dropped) and all(
         getattr(found, name) == getattr(read, name) for name in same
     )
@@ -202,7 +222,8 @@ def _fence(row: Row) -> tuple[Condition, ...]:
     """Return what every write after the claim demands: the row is there, and is the one read.
 
     Hold and parked are compared too: the index key that the write sets is made from them. So is
-    the last time the core was seen at it: whoever read the row before may believe too much.
+    the last time the core was seen at it: whoever read the row before may believe too much. And so
+    is whether it is evidence, since a person touched it: it is kept for longer.
     """
     return (
         Condition("guid", "attribute_exists({name})"),
@@ -211,6 +232,7 @@ def _fence(row: Row) -> tuple[Condition, ...]:
         equals("hold", row.hold),
         equals("parked", row.parked),
         equals("processing_at", row.processing_at),
+        equals("doubted", row.doubted or None),
         Condition("schema", "{name} <= {value}", SCHEMA),
     )
 
@@ -238,6 +260,7 @@ _STOPPED_BY: Final[Mapping[Event, tuple[str, ...]]] = {
     Event.NOT_FOUND: ("cancel",),
     Event.OVERDUE: ("cancel",),
     Event.ATTESTED_NOT_EXECUTED: ("cancel",),
+    Event.REDRIVEN: ("cancel",),
     Event.CANCELLED: ("hold",),
     Event.EXPIRED: ("hold",),
 }
@@ -245,6 +268,9 @@ _STOPPED_BY: Final[Mapping[Event, tuple[str, ...]]] = {
 
 def _guards(row: Row, event: Event, by: str, now_ms: int) -> tuple[Condition, ...]:
     guards = [absent(name) for name in _STOPPED_BY.get(event, ())]
+    if by.startswith(PERSON):
+        # A person may end a hold by evidence: the one that he saw, which the fence compares.
+        guards = [each for each in guards if each.name != "hold"]
     if event is Event.CLAIMED:
         guards.append(Condition("valid_until", "{name} > {value}", now_ms))
         if by not in {CHANNEL, MESSAGES}:

@@ -12,7 +12,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from relayhub.guids import born_ms, check_guid, guid_of_header, guid_of_member, guid_of_record_key
+from relayhub.guids import (
+    GuidScope,
+    born_ms,
+    check_guid,
+    guid_of,
+    guid_of_header,
+    guid_of_member,
+    guid_of_record_key,
+    key_of,
+)
 from relayhub.states import Delivery
 from relayhub.strict_json import (
     MalformedError,
@@ -32,6 +41,7 @@ __all__ = [
     "AlreadyOverError",
     "Answer",
     "Carrier",
+    "GuidScope",
     "MalformedError",
     "MessageRules",
     "Number",
@@ -39,8 +49,10 @@ __all__ = [
     "born_ms",
     "check_guid",
     "fingerprint",
+    "guid_of",
     "is_json",
     "is_operation",
+    "key_of",
     "parse_rfc3339",
     "read_submission",
     "rfc3339",
@@ -91,6 +103,7 @@ class MessageRules:
     body_bytes_max: int = 256 * 1024
     fingerprint_fields: tuple[str, ...] = ()
     delivery: Delivery = Delivery.DEFERRED
+    guid_scope: GuidScope = GuidScope.GLOBAL
 
     def __post_init__(self) -> None:
         scheme_of(self.fingerprint_fields)
@@ -100,6 +113,7 @@ class MessageRules:
 class Submission:
     """A well-formed request of a channel; `valid_until_ms` is None when it names no time.
 
+    `guid` is the key of its row, which the scope of GUIDs makes of the channel's own GUID.
     `sent_ms` is a message's own time, epoch ms; None for a request by HTTP.
     """
 
@@ -149,7 +163,7 @@ def read_submission(
     operation = _operation(headers, carrier.operation)
     scheme = scheme_of(rules.fingerprint_fields)
     submission = Submission(
-        guid=_one_guid(key, members, carrier.key),
+        guid=key_of(_one_guid(key, members, carrier.key), channel, rules.guid_scope),
         channel=channel,
         operation=operation,
         body=body,

@@ -38,7 +38,7 @@ _EPOCH_MS: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 class UnknownEventError(Exception):
-    """An event that is neither SQS's nor Kafka's, or does not name its records."""
+    """An event that is not of the kind that the function takes, or does not name its records."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,9 @@ def _request(
         is_text=is_sqs,
         channel=settings.channel_name(record.source),
         # Whatever the setting says of HTTP: nobody waits at a queue to send it again.
-        rules=MessageRules(settings.body_bytes_max, settings.fingerprint_fields),
+        rules=MessageRules(
+            settings.body_bytes_max, settings.fingerprint_fields, guid_scope=settings.guid_scope
+        ),
         now_ms=now_ms,
         carrier=Carrier(key, settings.operation_of(record.source), sent_ms),
     )

@@ -39,6 +39,17 @@ class Reply:
     code: str | None
     headers: Mapping[str, str] = field(default_factory=dict)
     is_recorded: bool = False
+    document: Mapping[str, Any] | None = None  # Of the hub's own answers alone.
+
+
+def named(reply: Reply, guid: str) -> Reply:
+    """Return the reply with the GUID as its channel knows it; the core's bytes stay as they are."""
+    if reply.document is None or reply.document["guid"] in {None, guid}:
+        return reply
+    place = _location(guid) if "Location" in reply.headers else {}
+    document = {**reply.document, "guid": guid}
+    own = _own(document, reply.status, reply.code, {**reply.headers, **place})
+    return replace(own, is_recorded=reply.is_recorded)
 
 
 def code_of(row: Row) -> str:
@@ -76,7 +87,7 @@ def of_accepted(row: Row) -> Reply:
     document = _document(words, Code.E903, row.guid, ACCEPTED) | _facts(row, Code.E903)
     headers = {
         **_retry_after(words.retry_after_s),
-        "Location": f"/transactions/{row.guid}",
+        **_location(row.guid),
         "Preference-Applied": "respond-async",
     }
     return replace(_own(document, ACCEPTED, Code.E903, headers), is_recorded=True)
@@ -160,7 +171,11 @@ def _facts(row: Row, code: str) -> dict[str, Any]:
 
 def _own(document: dict[str, Any], status: int, code: str | None, headers: dict[str, str]) -> Reply:
     kind = PROBLEM_TYPE if status >= BAD_REQUEST else JSON_TYPE
-    return Reply(status, kind, json.dumps(document).encode(), code, headers)
+    return Reply(status, kind, json.dumps(document).encode(), code, headers, document=document)
+
+
+def _location(guid: str) -> dict[str, str]:
+    return {"Location": f"/transactions/{guid}"}
 
 
 def _retry_after(seconds: int | None) -> dict[str, str]:

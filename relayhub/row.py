@@ -70,6 +70,9 @@ class Row:
     processing_at: int | None = None  # When the core was last seen at it.
     parked: str | None = None
     hold: Hold | None = None
+    amount: str | None = None  # The declared fields: in no log, no metric and no message.
+    currency: str | None = None
+    reference: str | None = None
     history: tuple[Entry, ...] = ()
     history_dropped: int = 0
     open_shard: str | None = None

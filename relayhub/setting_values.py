@@ -9,9 +9,11 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
-from relayhub.message import is_operation, parse_rfc3339, scheme_of
+from relayhub.message import GuidScope, is_operation, parse_rfc3339, scheme_of
+from relayhub.money import FIELDS
 from relayhub.place import place_of
 from relayhub.states import Code, Delivery
+from relayhub.strict_json import is_pointer
 
 _SOURCE: Final = re.compile(r"(sqs|kafka):[A-Za-z0-9._-]+")
 
@@ -87,6 +89,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _parse_money(text: str) -> tuple[tuple[str, str], ...]:
+    found = _parse_names(text, "amount, currency, reference to JSON pointer")
+    for name, pointer in found:
+        if name not in FIELDS:
+            raise ValueError(f"must name only {', '.join(FIELDS)}, not {name!r}")
+        if not is_pointer(pointer):
+            raise ValueError(f"must name JSON pointers such as /amount, not {pointer!r}")
+    return found
+
+
 def _parse_operations(text: str) -> tuple[tuple[str, str], ...]:
     found = _parse_names(text, "source to operation")
     for source, operation in found:
@@ -99,9 +111,11 @@ def _parse_operations(text: str) -> tuple[tuple[str, str], ...]:
 
 PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "delivery": partial(_parse_word, words={str(each): each for each in Delivery}),
+    "guid_scope": partial(_parse_word, words={str(each): each for each in GuidScope}),
     "guid_time": partial(_parse_word, words={"auto": True, "off": False}),
     "channel_claim": partial(_parse_word, words={"sub": "sub", "client_id": "client_id"}),
     "channel_names": partial(_parse_names, what="identity to channel name"),
+    "money_fields": _parse_money,
     "source_operations": _parse_operations,
     "core_url": _parse_url,
     "executed_codes": _parse_codes,

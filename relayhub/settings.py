@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Final
 
-from relayhub.message import parse_rfc3339
+from relayhub.message import GuidScope, parse_rfc3339
 from relayhub.setting_values import BY_TYPE, PARSERS, parse_number, parse_text
 from relayhub.states import DefiniteCodes, Delivery
 
@@ -122,6 +122,23 @@ class Settings:
     )
     fingerprint_fields: tuple[str, ...] = _other(
         "JSON pointers of the fields that make the fingerprint; empty: the whole body.", ()
+    )
+    money_fields: tuple[tuple[str, str], ...] = _other(
+        "JSON object: amount, currency, reference to the JSON pointer where the body has it.", ()
+    )
+    circuit_after: int = _number(
+        20,
+        "Calls in a row without an answer after which the hub closes the core; 0: never.",
+        0,
+        1000,
+    )
+    four_eyes: bool = _other(
+        "Whether attesting, closing and redriving many need a second person.", default=False
+    )
+    proposal_s: int = _seconds(3_600, "How long such a proposal stands.", 60, DAY_S)
+    guid_scope: GuidScope = _other(  # noqa: RUF009 - it is a field like the rest
+        "Within what a GUID is one act's alone: global, channel; never changed on a table in use.",
+        GuidScope.GLOBAL,
     )
     guid_time: bool = _other("Whether a UUIDv7's or ULID's birth time counts: auto, off.", True)  # noqa: FBT003
     channel_claim: str = _other("The JWT claim that names the channel: sub, client_id.", "sub")

@@ -165,7 +165,7 @@ _MOVES: tuple[Step, ...] = (
     Step(Event.ATTESTED_NOT_EXECUTED, _U, _F, "operator", "evidence: not executed, past ask_after"),
     Step(Event.RESTORED, _R, _U, "operator", "the ledger was restored from a backup"),
     Step(Event.RESTORED, _S, _U, "operator", "the ledger was restored from a backup"),
-    Step(Event.RESTORED, _F, _U, "operator", "the ledger was restored from a backup"),
+    Step(Event.RESTORED, _F, _U, "operator", "restored, or its contradiction is to be asked about"),
     Step(Event.PURGED, _D, None, "TTL, purger", "the retention has passed"),
 )
 

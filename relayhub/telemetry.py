@@ -6,13 +6,15 @@ Powertools' Logger adds the function, the request's id and the trace id.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 if TYPE_CHECKING:
-    from relayhub.flows import purge, reprocess, resolve
+    from relayhub.flows import purge, reprocess, resolve, survey
     from relayhub.row import Entry, Row
 
 logger: Final = Logger(log_uncaught_exceptions=False)
@@ -31,7 +33,9 @@ _WARNINGS: Final = {
     "claim_without_answer": "ClaimWithoutAnswer",
     "clock_off": "ClockOff",
     "core_longest_wrong": "CoreLongestWrong",
+    "circuit_closed": "CircuitClosed",
     "gate_closed": "GateClosed",
+    "gauges_lost": "GaugesLost",
     "held": "Held",
     "hint_rejected": "HintRejected",
     "intake_lost": "IntakeLost",
@@ -41,6 +45,7 @@ _WARNINGS: Final = {
     "order_at_risk": "OrderAtRisk",
     "row_fault": "RowFault",
     "shard_fault": "ShardFault",
+    "switches_unread": "SwitchesUnread",
     "undecided": "Undecided",
 }
 # What is counted by one of its facts.
@@ -50,6 +55,24 @@ _COUNTED: Final = {
     "message": ("Message", "taken"),
     "message_rejected": ("Rejected", "code"),
 }
+# Reasons for which the core let nobody in begin so; what was stopped before is no call of it.
+_UNREACHED: Final = ("dns_", "connect_", "tls_")
+
+
+class RunError(Exception):
+    """A run ended by a fault. It names its kind alone; the log has the place."""
+
+
+@contextmanager
+def wordless(*known: type[Exception]) -> Iterator[None]:
+    """Let a run fail by a known error, or by RunError: any other's text may quote what it had."""
+    try:
+        yield
+    except known:
+        raise
+    except Exception as error:  # noqa: BLE001 - the platform would write its text into the log
+        fault(error, guid=None)
+        raise RunError(type(error).__name__) from None
 
 
 def step(entry: Entry, row: Row) -> None:
@@ -65,8 +88,11 @@ def step(entry: Entry, row: Row) -> None:
         code=row.code,
         attempt=row.attempt,
         elapsed_ms=row.updated_at - row.accepted_at,
+        **({"reason": entry["reason"]} if "reason" in entry else {}),
     )
     _count(f"Step.{entry['event']}", 1)
+    if entry["event"] == "answered":
+        _count("CoreRefused", 0)
 
 
 def note(what: str, **facts: Any) -> None:
@@ -79,6 +105,17 @@ def note(what: str, **facts: Any) -> None:
     if what in _COUNTED:
         name, fact = _COUNTED[what]
         _count(f"{name}.{facts[fact]}", 1)
+    _note_shares(what, facts)
+
+
+def _note_shares(what: str, facts: dict[str, Any]) -> None:
+    """Write 0 or 1 for each call or answer: its average is a share, its count how many."""
+    if what == "answered":
+        _count("HubRefused", int(facts["code"] == "E906"))
+    elif what == "in_doubt":
+        _count("CoreRefused", 0)
+    elif what == "not_sent" and str(facts["reason"]).startswith(_UNREACHED):
+        _count("CoreRefused", 1)
 
 
 def fault(error: Exception, *, guid: str | None) -> None:
@@ -92,22 +129,40 @@ def fault(error: Exception, *, guid: str | None) -> None:
 def resolved(report: resolve.Report) -> None:
     """Log what a run of the resolver did, and give the oldest ages to the alarms."""
     logger.info("resolved", **vars(report))
-    _count("ResolverRuns", 1)
+    _count("ResolverRuns", int(not report.held))
     _count("Inquiries", report.asked)
     for state in ("SENT", "UNKNOWN", "RECEIVED"):
         _milliseconds(f"OldestDue.{state}", report.oldest_due_ms.get(state, 0))
-        _milliseconds(f"OldestAge.{state}", report.oldest_age_ms.get(state, 0))
+
+
+def surveyed(found: survey.Survey, *, core_is_closed: bool) -> None:
+    """Log how many rows are open and how old they are; no sum of money."""
+    facts: dict[str, Any] = {
+        "rows": found.rows,
+        "oldest_age_ms": found.oldest_age_ms,
+        "complete": found.complete,
+    }
+    logger.info("surveyed", **facts, core_is_closed=core_is_closed)
+    for group, rows in found.rows.items():
+        _count(f"OpenRows.{group}", rows)
+    for state in ("UNKNOWN", "HELD"):
+        _milliseconds(f"OldestAge.{state}", found.oldest_age_ms.get(state, 0))
+    _count("SurveyIncomplete", int(not found.complete))
+    _count("CoreClosed", int(core_is_closed))
 
 
 def swept(report: reprocess.Swept) -> None:
     """Log what a sweep did."""
     logger.info("swept", **vars(report))
+    _count("SweepRuns", int(not report.held))
     _count("HintsSent", report.hinted)
+    _milliseconds("OldestDue.FAILED", report.oldest_due_ms.get("FAILED", 0))
 
 
 def purged(report: purge.Report) -> None:
     """Log what the purger did, and give the table's own ages to the alarms."""
     logger.info("purged", **vars(report))
+    _count("PurgerRuns", 1)
     _count("Purged", report.deleted)
     _count("PurgerRepairs", report.repaired)
     for state, age_ms in report.oldest_ms.items():

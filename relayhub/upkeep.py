@@ -25,7 +25,8 @@ FINISHED: Final = ""  # The cursor of a segment that is through, while others ar
 # What the purger judges a row by, and what fences its writes.
 _SWEPT: Final = (
     *("guid", "state", "channel", "accepted_at", "updated_at", "claim_id", "attempt", "code"),
-    *("hold", "parked", "processing_at", "schema", "open_shard", "due_at", "expires_at"),
+    *("hold", "parked", "processing_at", "doubted", "schema", "open_shard", "due_at", "expires_at"),
+    "response_object",
 )
 
 
@@ -71,6 +72,11 @@ class Upkeep:
 
     def clock_is_off(self) -> bool:
         """Tell whether one's own clock was off by over half the skew at the last answer."""
+        return self._clock_is_off
+
+    def look_at_clock(self) -> bool:
+        """Ask for the service's time; tell whether one's own clock is off. Raises UpkeepError."""
+        self.gate_opens_at()
         return self._clock_is_off
 
     def due(self, group: str, shard: int, now_ms: int, limit: int) -> list[Due]:

@@ -26,6 +26,7 @@ ENVIRONMENT: Final = {
     "INTAKE_QUEUE_URL": f"{_QUEUES}/relayhub-intake",
     "INTAKE_REJECTS_QUEUE_URL": f"{_QUEUES}/relayhub-intake-rejects",
     "ANSWERS_BUCKET": BUCKET,
+    "CIRCUIT_AFTER": "0",  # A count of its own would be one more request of each doubt.
     "CORE_URL": "http://127.0.0.1:9",
 }
 

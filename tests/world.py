@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from relayhub.answers import AnswerStore
+from relayhub.controls import Controls
 from relayhub.core import Answered, CoreRequest, Doubt, Finding, NotSent, SendOutcome
 from relayhub.credentials import CredentialsError
 from relayhub.flows.steps import Ticket
@@ -126,6 +127,9 @@ class World:
     def __init__(self, **changes: Any) -> None:
         self.clock = Clock()
         self.dynamo = FaultyClient(client("dynamodb"), self.clock)
+        self.switchboard = FaultyClient(
+            client("dynamodb"), self.clock
+        )  # For the control row alone.
         self.sqs = FaultyClient(client("sqs"))
         self.s3 = FaultyClient(client("s3"))
         self.core = ScriptedCore(self.clock)
@@ -159,6 +163,7 @@ class World:
                 skew_s=settings.clock_skew_s,
                 pause=lambda _: None,
             ),
+            controls=Controls(self.switchboard, TABLE, now_ms=self.clock, pause=lambda _: None),
             core=self.core,
             hints=HintQueue(self.sqs, self.queue_url, self.rejects_url),
             intake=IntakeQueue(self.sqs, self.intake_url, self.intake_rejects_url),
@@ -256,7 +261,7 @@ class World:
         """Claim a FAILED row as another function would."""
         row = self.held(guid)
         ticket = Ticket(self.new_id(), self.clock(), self.clock() + TIMEOUT_MS)
-        changes = {"attempt": row.attempt + 1, "code": None, "why": None}
+        changes: dict[str, Any] = {"attempt": row.attempt + 1, "code": None, "why": None}
         fields = ticket.fields(self.hub)
         return self.hub.ledger.move(row, Event.CLAIMED, by, self.clock(), **changes, **fields)
 

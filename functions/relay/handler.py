@@ -22,8 +22,10 @@ from relayhub.message import (
     MalformedError,
     Submission,
     check_guid,
+    guid_of,
+    key_of,
 )
-from relayhub.replies import Reply, of_code
+from relayhub.replies import Reply, named, of_code
 from relayhub.states import Code, Delivery
 from relayhub.telemetry import fault, logger, metrics
 
@@ -50,9 +52,10 @@ def answer(hub: Hub, event: dict[str, Any], dead_at_ms: int) -> Reply:
             guid = request.guid
             reply = _submit(hub, call, request, over, dead_at_ms)
         else:
-            guid = check_guid(call.guid)
+            channel = hub.settings.channel_name(call.identity)
+            guid = key_of(check_guid(call.guid), channel, hub.settings.guid_scope)
             act = relay.status if call.route == STATUS else cancel.run
-            reply = act(hub, guid, hub.settings.channel_name(call.identity))
+            reply = act(hub, guid, channel)
     except MalformedError as error:
         reply = of_code(Code.E905, guid, status=error.status, detail=str(error))
     except Exception as error:  # noqa: BLE001 - the edge: the request may have left, so E901
@@ -60,7 +63,7 @@ def answer(hub: Hub, event: dict[str, Any], dead_at_ms: int) -> Reply:
         reply = of_code(Code.E901, guid)
     elapsed_ms = hub.now_ms() - started_ms
     hub.note("answered", guid=guid, code=reply.code, status=reply.status, elapsed_ms=elapsed_ms)
-    return reply
+    return named(reply, guid_of(guid, hub.settings.guid_scope)) if guid else reply
 
 
 def _submit(

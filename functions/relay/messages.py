@@ -8,8 +8,15 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from relayhub.flows import intake
 from relayhub.hub import Hub, build
-from relayhub.message_event import Asked, Record, partial_answer, read, read_batch
-from relayhub.telemetry import fault, logger, metrics
+from relayhub.message_event import (
+    Asked,
+    Record,
+    UnknownEventError,
+    partial_answer,
+    read,
+    read_batch,
+)
+from relayhub.telemetry import fault, logger, metrics, wordless
 
 hub = build()
 
@@ -20,6 +27,7 @@ class NotTakenError(Exception):
 
 @logger.inject_lambda_context(clear_state=True)
 @metrics.log_metrics
+@wordless(NotTakenError, UnknownEventError)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take the records in order; raises NotTakenError or UnknownEventError for a whole batch."""
     dead_at_ms = context.get_remaining_time_in_millis() + hub.now_ms()

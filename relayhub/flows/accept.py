@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from relayhub.dynamo import NoAnswer, Refused
 from relayhub.flows import relay
-from relayhub.flows.steps import Ticket, claim_fields, end_if_over, is_too_old, new_row
+from relayhub.flows.steps import (
+    Ticket,
+    claim_fields,
+    end_if_over,
+    is_too_old,
+    new_row,
+    scope_fault,
+)
 from relayhub.ledger import CHANNEL, MESSAGES, Found, Stored
 from relayhub.replies import Reply, of_accepted
 from relayhub.row import Row
@@ -27,8 +34,8 @@ _DUE_MS: Final = 120_000  # A message that has not come by then counts as lost.
 def submit(hub: Hub, request: Submission, dead_at_ms: int) -> Reply:
     """Accept the request for later (202), or answer what the ledger says of its GUID."""
     now_ms = hub.now_ms()
-    if dead_at_ms - now_ms < hub.settings.margin_s * 1000:
-        return relay.refuse(hub, request.guid, "too little time left", what="not_ready")
+    if fault := _why_not_ready(hub, dead_at_ms - now_ms):
+        return relay.refuse(hub, request.guid, fault, what="not_ready")
     if is_too_old(hub, request.guid):
         return relay.submit(hub, request, dead_at_ms)
     row = new_row(hub, request, now_ms)
@@ -49,6 +56,12 @@ def submit(hub: Hub, request: Submission, dead_at_ms: int) -> Reply:
             return relay.claim_without_answer(hub, request.guid, reason)
         case outcome:
             assert_never(outcome)
+
+
+def _why_not_ready(hub: Hub, left_ms: int) -> str | None:
+    if left_ms < hub.settings.margin_s * 1000:
+        return "too little time left"
+    return scope_fault(hub)
 
 
 def _due_at(row: Row, now_ms: int) -> int:

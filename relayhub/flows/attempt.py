@@ -16,6 +16,7 @@ from relayhub import dynamo
 from relayhub.answers import AnswerStoreError
 from relayhub.core import Answered, CoreRequest, Doubt, NotSent, SendOutcome
 from relayhub.dynamo import NoAnswer, Refused
+from relayhub.flows import circuit
 from relayhub.flows.steps import answer_fields, end_unexecuted, expires_at, fail
 from relayhub.ledger import Found, Stored
 from relayhub.states import SCHEMA, Code, Event, Hold, State, Why
@@ -52,6 +53,13 @@ def run(hub: Hub, claim: Stored, by: str) -> Settled:
     else:
         left_s = (send_until_ms - hub.now_ms()) / 1000
         outcome = hub.core.send(_request(row, send_until_ms), within_s=left_s)
+    settled = _settle(hub, row, outcome, by)
+    if not stopped:
+        circuit.heard(hub, outcome, row.dead_at or 0)
+    return settled
+
+
+def _settle(hub: Hub, row: Row, outcome: SendOutcome, by: str) -> Settled:
     match outcome:
         case Answered(answer):
             return _answered(hub, row, answer, by)
@@ -68,6 +76,8 @@ def _why_not_to_send(hub: Hub, claim: Stored, send_until_ms: int) -> str | None:
     row, now_ms = claim.row, hub.now_ms()
     if now_ms >= send_until_ms:
         return "claim_too_slow"
+    if hub.controls.known.core:
+        return "core_closed"
     if row.hold or row.cancel:
         # A claim whose reply was lost is found again as the row is now, flags included.
         return "stopped"

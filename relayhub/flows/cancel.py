@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from relayhub.dynamo import NoAnswer, Refused
-from relayhub.flows.steps import end_unexecuted, expires_at, is_too_old
+from relayhub.flows.steps import end_unexecuted, expires_at, is_too_old, scope_fault
 from relayhub.ledger import CHANNEL, Found, Stored
 from relayhub.replies import Reply, of_cancel, of_code
 from relayhub.row import Row
@@ -24,6 +24,9 @@ _TRIES_MAX: Final = 5  # The row may be moved on between two tries; each loss br
 
 def run(hub: Hub, guid: str, channel: str) -> Reply:
     """Cancel the GUID, or tell why it is not; a repeat tells the same. One request at the least."""
+    if fault := scope_fault(hub):
+        hub.note("not_ready", guid=guid, reason=fault)
+        return of_code(Code.E906, guid)
     if is_too_old(hub, guid):
         # It may have been executed before the ledger's memory: no tombstone says otherwise.
         known = hub.ledger.read(guid)

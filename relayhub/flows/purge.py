@@ -3,16 +3,21 @@
 What is stored in `expires_at` is the law: no option deletes earlier, and the delete's own condition
 checks state and time. Rows in SENT, UNKNOWN, RECEIVED and FAILED are never deleted; they are
 counted, with their age from the table itself.
+
+A large answer's object goes after its row, never before: while the row is there its answer may be
+asked for. What is left of it when the purger dies in between, or when TTL was faster, is removed by
+the bucket's lifecycle.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from relayhub.answers import AnswerStoreError
 from relayhub.ledger import Stored
 from relayhub.row import HELD, PARKED, Row, open_shard
 from relayhub.states import SCHEMA, Event, State
@@ -33,6 +38,7 @@ class Report:
     scanned: int = 0
     deleted: int = 0
     repaired: int = 0
+    objects_left: int = 0  # Whose row was deleted; the bucket's lifecycle removes them.
     kept: Counter[str] = field(default_factory=Counter)  # By state and age, as "UNKNOWN <1d".
     oldest_ms: dict[str, int] = field(default_factory=dict)  # By state; HELD and PARKED too.
     complete: bool = True  # False: the next run goes on where this one stopped.
@@ -42,6 +48,7 @@ class Report:
         self.scanned += other.scanned
         self.deleted += other.deleted
         self.repaired += other.repaired
+        self.objects_left += other.objects_left
         self.kept += other.kept
         self.complete = self.complete and other.complete
         for state, age in other.oldest_ms.items():
@@ -111,6 +118,8 @@ def _handle(hub: Hub, row: Row, report: Report, *, dry_run: bool) -> None:
         # A dry run counts what a run would delete.
         if dry_run or hub.upkeep.delete_expired(row.guid, now_ms // 1000):
             report.deleted += 1
+            if row.response_object is not None and not dry_run:
+                _remove_object(hub, row.guid, row.response_object, report)
             return
     elif changes := wrong_fields(hub, row):
         report.repaired += dry_run or _repair(hub, row, changes)
@@ -120,6 +129,21 @@ def _handle(hub: Hub, row: Row, report: Report, *, dry_run: bool) -> None:
     report.kept[f"{standing} {_age(age_ms)}"] += 1
     if standing is not State.DONE:
         report.oldest_ms[standing] = max(age_ms, report.oldest_ms.get(standing, 0))
+
+
+def _remove_object(hub: Hub, guid: str, stored: Mapping[str, Any], report: Report) -> None:
+    """Remove the object of a deleted row; after one that stays, the segment tries no more.
+
+    Each try may take seconds, and the rows are what the run is for.
+    """
+    if report.objects_left == 0:
+        try:
+            hub.store.remove(stored)
+        except AnswerStoreError as error:
+            hub.note("object_left", guid=guid, reason=str(error))
+        else:
+            return
+    report.objects_left += 1
 
 
 def _is_over(row: Row, now_s: int) -> bool:

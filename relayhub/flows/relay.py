@@ -25,6 +25,7 @@ from relayhub.flows.steps import (
     is_too_old,
     new_row,
     proves_from,
+    scope_fault,
     settle_by_inquiry,
 )
 from relayhub.ledger import CHANNEL, MESSAGES, Found, Outcome, Stored
@@ -32,6 +33,7 @@ from relayhub.message import Answer, MalformedError, fingerprint
 from relayhub.replies import Reply, not_known, of_code, of_core, of_row, status_of
 from relayhub.row import Row, hub_sends
 from relayhub.states import SCHEMA, Code, Event, State, Verdict
+from relayhub.upkeep import UpkeepError
 
 if TYPE_CHECKING:
     from relayhub.hub import Hub
@@ -104,10 +106,11 @@ def why_not_ready(hub: Hub, dead_at_ms: int) -> str | None:
     if not has_time_to_send(hub, dead_at_ms):
         return "too little time left"
     try:
+        hub.controls.switches()
         hub.core.prepare()
-    except CredentialsError as error:
+    except (CredentialsError, UpkeepError) as error:
         return str(error)
-    return None
+    return scope_fault(hub)
 
 
 def refuse(
@@ -198,6 +201,8 @@ def answer_existing(
     ended = end_if_over(hub, row, ticket.by)
     if ended is not None:
         return _told_by(hub, row, ended)
+    # With the core closed a claim would be stopped before its call: E902 as the row is.
+    may_claim = may_claim and hub.controls.known.core is None
     if not may_claim or (ticket.by == MESSAGES and not _is_resent(hub, request, row)):
         return _replay(hub, row)
     return _claim_again(hub, ticket, row)
@@ -274,7 +279,7 @@ def _claim_again(hub: Hub, ticket: Ticket, row: Row) -> Reply:
 
 def _asked_first(hub: Hub, row: Row, ticket: Ticket) -> Reply | None:
     """Ask the core about a row that was once in doubt; None lets the resend go."""
-    if row.core != hub.settings.core_name:
+    if row.core not in {None, hub.settings.core_name}:
         return of_row(row, hub.settings.definite_codes, hub.now_ms())
     asked_at = hub.now_ms()
     finding = hub.core.ask(row.guid, inquiry_id=hub.new_id(), within_s=_INQUIRY_S_MAX)

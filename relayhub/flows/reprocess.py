@@ -8,12 +8,13 @@ a queue that feeds itself is stopped by the platform.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, assert_never
 
+from relayhub.controls import Job
 from relayhub.credentials import CredentialsError
-from relayhub.flows import attempt
+from relayhub.flows import attempt, circuit
 from relayhub.flows.due import due_rows
 from relayhub.flows.steps import (
     Ticket,
@@ -67,9 +68,15 @@ def handle(hub: Hub, hint: Hint, dead_at_ms: int) -> Taken:
     needed_s = hub.settings.core_deadline_s + hub.settings.margin_s + INQUIRY_S_MAX
     if dead_at_ms - hub.now_ms() < needed_s * 1000:
         return Taken.GIVEN_BACK
+    if circuit.rests(hub, Job.REPROCESSOR):
+        return Taken.WAITS
     row = hub.ledger.read(hint.guid)
     if row is not None and not isinstance(row, Row):
         return Taken.GIVEN_BACK
+    return _look_at(hub, row, hint, dead_at_ms)
+
+
+def _look_at(hub: Hub, row: Row | None, hint: Hint, dead_at_ms: int) -> Taken:
     if row is None or not _is_meant(row, hint):
         return Taken.DROPPED
     ended = _end_if_over(hub, row)
@@ -102,16 +109,11 @@ def _park(hub: Hub, row: Row) -> Taken:
 
 
 def _ask_claim_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
-    if row.doubted and row.core != hub.settings.core_name:
-        hub.note("undecided", guid=row.guid, reason="other_core")
+    fault = _why_not_asked(hub, row)
+    if fault:
+        hub.note("undecided", guid=row.guid, reason=fault)
         return Taken.WAITS
-    try:
-        hub.core.prepare()
-    except CredentialsError as error:
-        hub.note("undecided", guid=row.guid, reason=str(error))
-        return Taken.WAITS
-    gate = look_at_gate(hub)
-    if not gate.may_ask:
+    if not circuit.opens(hub) or not (gate := look_at_gate(hub)).may_ask:
         return Taken.WAITS
     if hub.upkeep.clock_is_off():
         # The call would be stopped after the claim, at the cost of an attempt.
@@ -124,6 +126,16 @@ def _ask_claim_send(hub: Hub, row: Row, dead_at_ms: int) -> Taken:
         hub.note("undecided", guid=row.guid, reason="too_early")
         return Taken.WAITS
     return _act_on(hub, row, finding, dead_at_ms)
+
+
+def _why_not_asked(hub: Hub, row: Row) -> str | None:
+    if row.doubted and row.core not in {None, hub.settings.core_name}:
+        return "other_core"
+    try:
+        hub.core.prepare()
+    except CredentialsError as error:
+        return str(error)
+    return None
 
 
 def _act_on(hub: Hub, row: Row, finding: Finding, dead_at_ms: int) -> Taken:
@@ -206,6 +218,8 @@ class Swept:
     due: int = 0
     hinted: int = 0
     ended: int = 0
+    oldest_due_ms: dict[str, int] = field(default_factory=dict)  # By group: how long overdue.
+    held: bool = False  # A person holds the reprocessor: it did nothing.
     complete: bool = True
 
 
@@ -215,19 +229,24 @@ def sweep(hub: Hub, dead_at_ms: int) -> Swept:
     While the gate is closed one hint is enough: it brings the probe.
     """
     swept = Swept()
+    if circuit.rests(hub, Job.REPROCESSOR):
+        return Swept(held=True, complete=False)
     try:
         is_open = hub.upkeep.gate_opens_at() is None
     except UpkeepError:
         is_open = False
+    may_hint = circuit.opens(hub)
     per_shard = max(1, _SWEEP_ROWS_MAX // hub.settings.read_shards)
     found = due_rows(hub, (State.FAILED, PARKED), per_shard)
     swept.due, swept.complete = len(found.rows), found.complete
+    swept.oldest_due_ms = found.oldest_ms
     for due in found.rows:
         if hub.now_ms() + _SWEEP_KEEP_BACK_MS > dead_at_ms:
             swept.complete = False
             break
         try:
-            _sweep_row(hub, due.guid, swept, may_hint=is_open or swept.hinted == 0)
+            hints = may_hint and (is_open or swept.hinted == 0)
+            _sweep_row(hub, due.guid, swept, may_hint=hints)
         except Exception as error:  # noqa: BLE001 - one row must never end the run
             hub.note("row_fault", guid=due.guid, error=type(error).__name__)
             hub.upkeep.set_aside(due, hub.now_ms() + _RETRY_MS)

@@ -13,13 +13,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from relayhub.controls import Job
+from relayhub.flows import circuit
 from relayhub.flows.due import due_rows
 from relayhub.flows.steps import (
+    counts_from,
     end_if_over,
     end_unexecuted,
     fail,
     hint_if_hub_sends,
-    proves_from,
     settle_by_inquiry,
 )
 from relayhub.ledger import Found, Stored
@@ -39,6 +41,7 @@ _KEEP_BACK_MS: Final = 10_000  # For the row in hand: one inquiry, one answer to
 _AWAY_MAX: Final = 3  # After so many inquiries in a row that failed for all, the run asks no more.
 _RETRY_MS: Final = 60_000  # A row whose handling failed waits as long.
 _GROUPS: Final = (State.SENT, State.UNKNOWN, State.RECEIVED)
+_GROUPS_UNASKED: Final = (State.SENT, State.RECEIVED)  # What moves on without the core's word.
 
 
 @dataclass
@@ -50,6 +53,7 @@ class Report:
     steps: Counter[str] = field(default_factory=Counter)
     oldest_due_ms: dict[str, int] = field(default_factory=dict)  # By state: how long overdue.
     oldest_age_ms: dict[str, int] = field(default_factory=dict)  # By state, of the rows looked at.
+    held: bool = False  # A person holds the resolver: it did nothing.
     complete: bool = True  # False: rows that were due are left for the next run.
 
 
@@ -76,8 +80,8 @@ class Pace:
 
     @property
     def core_is_away(self) -> bool:
-        """Whether the last inquiries failed in a way that the next one would, too."""
-        return self.away >= _AWAY_MAX
+        """Whether the core is closed, or the last inquiries failed as the next one would, too."""
+        return self.away >= _AWAY_MAX or circuit.is_closed(self._hub)
 
 
 def run(hub: Hub, dead_at_ms: int, *, rows_max: int = _ROWS_MAX, dry_run: bool = False) -> Report:
@@ -86,8 +90,11 @@ def run(hub: Hub, dead_at_ms: int, *, rows_max: int = _ROWS_MAX, dry_run: bool =
     A dry run asks nothing and writes nothing: it counts what is due.
     """
     report, pace = Report(), Pace(hub)
+    if circuit.rests(hub, Job.RESOLVER):
+        return Report(held=True, complete=False)
+    may_ask = not circuit.is_closed(hub) if dry_run else circuit.opens(hub)
     # One more than wanted tells that some are left.
-    found = due_rows(hub, _GROUPS, rows_max + 1)
+    found = due_rows(hub, _GROUPS if may_ask else _GROUPS_UNASKED, rows_max + 1)
     if hub.upkeep.clock_is_off():
         hub.note("clock_off")
     report.due, report.oldest_due_ms = len(found.rows), found.oldest_ms
@@ -233,16 +240,6 @@ def _count_not_found(hub: Hub, row: Row, asked_at: int) -> str:
     if asked_at < row.not_found_at + apart_ms:
         return _wait(hub, row, "too_soon")
     return _not_executed(hub, row)
-
-
-def counts_from(hub: Hub, row: Row) -> int:
-    """Return the moment after which a NOT_FOUND that is asked for counts; epoch ms.
-
-    The row carries the settings that it was sent under; the resolver's own bound comes on top.
-    """
-    settings = hub.settings
-    ended_at = row.ended_at or row.dead_at or 0
-    return max(row.ask_after or 0, ended_at + settings.min_age_s * 1000, proves_from(hub, row))
 
 
 def _not_executed(hub: Hub, row: Row) -> str:

@@ -5,15 +5,17 @@ May import everything but the other flows and the handlers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from relayhub.answers import AnswerStoreError
 from relayhub.ledger import CHANNEL, Found
-from relayhub.message import born_ms
+from relayhub.message import born_ms, guid_of
+from relayhub.money import declared
 from relayhub.row import Row, hub_sends, item_bytes, to_item
 from relayhub.settings import LEDGER_WRITE_WORST_S
 from relayhub.states import Code, Delivery, Event, Hold, State, Why
+from relayhub.upkeep import UpkeepError
 
 if TYPE_CHECKING:
     from relayhub.core import Finding
@@ -35,8 +37,23 @@ def is_too_old(hub: Hub, guid: str, sent_ms: int | None = None) -> bool:
         return True
     if not hub.settings.guid_time:
         return False
-    born = born_ms(guid, now_ms + hub.settings.clock_skew_s * 1000)
+    own = guid_of(guid, hub.settings.guid_scope)
+    born = born_ms(own, now_ms + hub.settings.clock_skew_s * 1000)
     return born is not None and born < remembered_from
+
+
+def scope_fault(hub: Hub) -> str | None:
+    """Say why no key may be made for this table now; None if one may.
+
+    Under another scope than the table's a resend would be a new key, and so a new request.
+    """
+    try:
+        bound = hub.controls.switches().guid_scope
+    except UpkeepError as error:
+        return str(error)
+    if bound in {None, hub.settings.guid_scope}:
+        return None
+    return f"GUID_SCOPE is {hub.settings.guid_scope}, and the table's keys are of scope {bound}"
 
 
 def has_time_to_send(hub: Hub, dead_at_ms: int) -> bool:
@@ -50,7 +67,7 @@ def new_row(hub: Hub, request: Submission, now_ms: int) -> Row:
     settings = hub.settings
     is_deferred = request.delivery is Delivery.DEFERRED
     valid_s = settings.valid_deferred_s if is_deferred else settings.valid_interactive_s
-    return Row(
+    row = Row(
         guid=request.guid,
         state=State.RECEIVED,
         channel=request.channel,
@@ -64,6 +81,8 @@ def new_row(hub: Hub, request: Submission, now_ms: int) -> Row:
         request_type=request.content_type,
         valid_until=request.valid_until_ms or now_ms + valid_s * 1000,
     )
+    money: dict[str, Any] = declared(request.body, dict(settings.money_fields))
+    return replace(row, **money)
 
 
 @dataclass(frozen=True)
@@ -163,13 +182,13 @@ def expires_at(hub: Hub, row: Row) -> int:
 
 def fail(hub: Hub, row: Row, event: Event, by: str, why: Why) -> Outcome:
     """Make FAILED (E902) of a row that was certainly not executed, and set its next turn."""
-    changes = {"code": Code.E902, "why": why, "due_at": failed_due_at(hub, row)}
+    changes: dict[str, Any] = {"code": Code.E902, "why": why, "due_at": failed_due_at(hub, row)}
     return hub.ledger.move(row, event, by, hub.now_ms(), **changes)
 
 
 def end_unexecuted(hub: Hub, row: Row, event: Event, by: str) -> Outcome:
     """Make DONE (E908) of a row that was certainly not executed: cancelled, expired or closed."""
-    changes = {"code": Code.E908, "why": None, "expires_at": expires_at(hub, row)}
+    changes: dict[str, Any] = {"code": Code.E908, "why": None, "expires_at": expires_at(hub, row)}
     return hub.ledger.move(row, event, by, hub.now_ms(), **changes)
 
 
@@ -194,6 +213,16 @@ def proves_from(hub: Hub, row: Row) -> int:
     doubt_ms = (settings.core_longest_s + settings.clock_skew_s) * 1000
     seen_at = 0 if row.processing_at is None else row.processing_at + doubt_ms
     return max(seen_at, settings.hold_not_found_until_ms)
+
+
+def counts_from(hub: Hub, row: Row) -> int:
+    """Return the moment after which a NOT_FOUND that is asked for counts; epoch ms.
+
+    The row carries the settings that it was sent under; the resolver's own bound comes on top.
+    """
+    settings = hub.settings
+    ended_at = row.ended_at or row.dead_at or 0
+    return max(row.ask_after or 0, ended_at + settings.min_age_s * 1000, proves_from(hub, row))
 
 
 def hold_contradiction(hub: Hub, row: Row, by: str, reason: str) -> bool:

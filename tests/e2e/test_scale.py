@@ -16,6 +16,7 @@ from local.emulator import Emulator
 from local.ports import free_ports
 from local.stack import StackConfig
 from relayhub.answers import AnswerStore
+from relayhub.controls import Controls
 from relayhub.flows import purge, resolve
 from relayhub.hub import Hub
 from relayhub.ledger import Ledger
@@ -65,6 +66,7 @@ def hub_on(dynamo: FaultyClient, emulator: Emulator) -> Hub:
         settings=settings,
         ledger=Ledger(dynamo, TABLE, shards=settings.shards, on_step=lambda *_: None),
         upkeep=Upkeep(dynamo, TABLE, now_ms=clock, skew_s=settings.clock_skew_s),
+        controls=Controls(dynamo, TABLE, now_ms=clock),
         core=ScriptedCore(clock),
         hints=HintQueue(emulator.client("sqs"), "none", "none"),
         intake=IntakeQueue(emulator.client("sqs"), "none", "none"),

@@ -25,6 +25,7 @@ from moto.dynamodb.responses import DynamoHandler
 from functions.reprocessor.handler import take
 from local.core_client import CoreProcess
 from relayhub.answers import AnswerStore
+from relayhub.controls import Controls
 from relayhub.core import HttpCore
 from relayhub.credentials import Credentials
 from relayhub.flows import accept, reprocess, resolve
@@ -235,6 +236,7 @@ def make_hub(core_url: str, dynamo: FaultyClient) -> Hub:
         settings=settings,
         ledger=Ledger(dynamo, TABLE, shards=settings.shards, on_step=lambda *_: None),
         upkeep=Upkeep(dynamo, TABLE, now_ms=epoch_ms, skew_s=settings.clock_skew_s),
+        controls=Controls(dynamo, TABLE, now_ms=epoch_ms),
         core=HttpCore(
             core_url,
             connect_s=settings.core_connect_s,

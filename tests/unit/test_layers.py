@@ -12,23 +12,25 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-PURE: Final = {"states", "strict_json", "guids", "times", "message", "place"}
+PURE: Final = {"states", "strict_json", "guids", "times", "message", "money", "place"}
 
 # A module imports from lower layers only, or from its own where it stands in one tuple with it.
 LAYERS: Final[tuple[tuple[str, ...], ...]] = (
     ("states", "strict_json", "place"),
+    ("money",),
     ("guids", "times"),
     ("message",),
     ("setting_values", "row", "judgement"),
     ("settings", "expressions"),
     ("replies", "dynamo", "credentials", "wire", "telemetry"),
     ("ledger", "core", "queues", "answers", "http_event", "message_event"),
-    ("upkeep",),
+    ("upkeep", "gauges", "run_event"),
+    ("controls", "surveys", "proposals"),
     ("hub",),
-    ("flows.steps", "flows.due"),
+    ("flows.steps", "flows.due", "flows.circuit", "flows.survey"),
     ("flows.attempt", "flows.cancel"),
     ("flows.relay", "flows.resolve", "flows.reprocess", "flows.purge"),
-    ("flows.accept",),
+    ("flows.accept", "flows.operate"),
     ("flows.intake",),
     ("hint_event",),
     ("handler",),
@@ -161,6 +163,7 @@ def test_each_service_has_one_module() -> None:
         ("sqs", "queues"),
         ("s3", "answers"),
         ("secretsmanager", "credentials"),
+        ("cloudwatch", "gauges"),
     }
 
 
@@ -175,13 +178,14 @@ DYNAMO: Final = {
     "batch_write_item",
     "transact_write_items",
 }
+TABLE_USERS: Final = {"ledger", "upkeep", "controls", "proposals", "surveys"}
 QUEUE: Final = {"send_message", "send_message_batch", "receive_message", "delete_message"}
 BUCKET: Final = {"put_object", "get_object", "delete_object", "copy_object"}
 
 
 @pytest.mark.parametrize(
     ("operations", "allowed"),
-    [(DYNAMO, {"ledger", "upkeep"}), (QUEUE, {"queues"}), (BUCKET, {"answers"})],
+    [(DYNAMO, TABLE_USERS), (QUEUE, {"queues"}), (BUCKET, {"answers"})],
     ids=["dynamodb", "sqs", "s3"],
 )
 def test_only_its_own_module_uses_a_service(operations: set[str], allowed: set[str]) -> None:
@@ -209,8 +213,7 @@ def test_rows_are_put_and_updated_by_the_ledger_alone() -> None:
         for node in ast.walk(tree(name))
         if isinstance(node, ast.Attribute) and node.attr == "update_item"
     }
-    assert writers <= {"ledger", "upkeep"}
-    assert "ledger" in writers
+    assert writers == TABLE_USERS - {"surveys"}
 
 
 def test_only_the_core_module_opens_connections() -> None:

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import pytest
 
+from relayhub.controls import Controls, Job, Switch
 from relayhub.ledger import Ledger
+from relayhub.proposals import Proposal, Proposals
 from relayhub.row import HISTORY_MAX
 from relayhub.settings import RELATIONS
 from relayhub.states import STEPS, Event
@@ -42,8 +44,9 @@ class Recorder:
         del name
 
         def call(**request: Any) -> dict[str, Any]:
-            self.terms += len(request["ConditionExpression"].split(" AND "))
-            return {}
+            if "ConditionExpression" in request:
+                self.terms += len(request["ConditionExpression"].split(" AND "))
+            return {"Attributes": {"strikes": {"N": "1"}}}
 
         return call
 
@@ -89,11 +92,35 @@ def test_every_term_that_the_jobs_send_has_its_mutant() -> None:
     assert client.terms == sum(name.startswith("upkeep.") for name in WALKED)
 
 
+def test_every_term_that_switches_and_proposals_send_has_its_mutant() -> None:
+    """Counted at the client, over all their conditional writes."""
+    client = Recorder()
+    controls, switch = Controls(client, "t", now_ms=lambda: 0), Switch("alice", "why", 0)
+    controls.close_core(switch)
+    controls.open_core()
+    controls.hold_job(Job.RESOLVER, switch)
+    controls.release_job(Job.RESOLVER)
+    controls.strike(1, 0, "why")
+    controls.take_probe(0, 1)
+    controls.reopen()
+    controls.bind_scope("global")
+    proposals = Proposals(client, "t")
+    proposals.take(Proposal("P", "close", (), "alice", "why", 0, 1))
+    walked = ("controls.", "proposals.")
+    assert client.terms == sum(name.startswith(walked) for name in WALKED)
+
+
 def test_every_condition_in_the_source_is_one_of_those() -> None:
     """Counted in the text: a new one, wherever it is made, makes these numbers differ."""
     text = {path.name: path.read_text() for path in (ROOT / "relayhub").rglob("*.py")}
     written = [name for name, each in text.items() for _ in re.findall('"ConditionExp', each)]
-    assert sorted(written) == ["expressions.py", "ledger.py", *["upkeep.py"] * 3]
+    assert sorted(written) == [
+        *["controls.py"] * 4,
+        "expressions.py",
+        "ledger.py",
+        "proposals.py",
+        *["upkeep.py"] * 3,
+    ]
     makers = re.compile(r"\b(?:Condition|equals|absent)\(")
     made_of = {
         name: len(makers.findall(each)) for name, each in text.items() if makers.search(each)

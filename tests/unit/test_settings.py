@@ -49,6 +49,7 @@ DEFAULTS = {
     "refused_codes": ("B2[0-9][0-9]", "E500"),
     "core_keeps_refusals": True,
     "fingerprint_fields": (),
+    "guid_scope": "global",
     "guid_time": True,
     "channel_claim": "sub",
     "channel_names": (),
@@ -109,7 +110,8 @@ OPTIONAL = [each.name for each in fields(Settings) if each.default is not MISSIN
 def test_an_empty_text_is_the_default(name: str) -> None:
     """A template hands over an empty text where a parameter is not given."""
     loaded = load(ENVIRONMENT | {name.upper(): ""})
-    assert getattr(loaded, name) == getattr(load(ENVIRONMENT), name)
+    without = {key: text for key, text in ENVIRONMENT.items() if key != name.upper()}
+    assert getattr(loaded, name) == getattr(load(without), name)
 
 
 NUMBERS = [each for each in fields(Settings) if "low" in each.metadata]
@@ -134,6 +136,7 @@ def test_what_is_no_whole_number_is_a_fault(text: str) -> None:
 
 BAD_WORDS = [
     ("DELIVERY", "later"),
+    ("GUID_SCOPE", "hub"),
     ("GUID_TIME", "on"),
     ("CHANNEL_CLAIM", "email"),
     ("CORE_KEEPS_REFUSALS", "yes"),
@@ -163,6 +166,7 @@ def test_a_word_that_makes_no_sense_is_a_fault_at_the_start(name: str, text: str
 
 GOOD_WORDS = [
     ("DELIVERY", "Interactive", "delivery", Delivery.INTERACTIVE),
+    ("GUID_SCOPE", " Channel ", "guid_scope", "channel"),
     ("GUID_TIME", "off", "guid_time", False),
     ("CHANNEL_CLAIM", "client_id", "channel_claim", "client_id"),
     ("CORE_KEEPS_REFUSALS", "false", "core_keeps_refusals", False),

@@ -26,7 +26,7 @@ LOG_GROUPS: Final = of_type("AWS::Logs::LogGroup")
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_is_built_by_a_target_of_its_name(function: str) -> None:
     """The Makefile has the target that SAM calls, for a handler that is there."""
-    assert RESOURCES[function]["Metadata"] == {"BuildMethod": "makefile"}
+    assert RESOURCES[function]["Metadata"]["BuildMethod"] == "makefile"
     name = FUNCTIONS[function].get("Handler", GLOBALS["Handler"]).rpartition(".")[2]
     source = handler_of(function).read_text()
     assert re.search(rf"^def {name}\(event: .*, context: ", source, re.MULTILINE)
@@ -63,9 +63,16 @@ def test_a_function_ends_when_the_settings_say(function: str) -> None:
 
 @pytest.mark.parametrize("name", LOG_GROUPS)
 def test_no_log_is_kept_for_ever(name: str) -> None:
-    """Each log group has a fixed name and the stack's retention."""
-    assert LOG_GROUPS[name]["RetentionInDays"] == {"Ref": "LogRetentionDays"}
+    """Each log group has a fixed name and the stack's retention; the operators' is evidence."""
+    kept = 400 if name == "OperatorLogGroup" else {"Ref": "LogRetentionDays"}
+    assert LOG_GROUPS[name]["RetentionInDays"] == kept
     assert "LogGroupName" in LOG_GROUPS[name]
+
+
+def test_what_operators_did_outlives_the_stack() -> None:
+    """A deletion of the stack deletes no evidence."""
+    group = RESOURCES["OperatorLogGroup"]
+    assert group["DeletionPolicy"] == group["UpdateReplacePolicy"] == "Retain"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

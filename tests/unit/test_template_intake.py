@@ -11,6 +11,7 @@ from tests.unit.template_kit import (
     PARAMETERS,
     RESOURCES,
     VARIABLES,
+    chosen_of,
     defaults,
     limits,
     of_type,
@@ -24,7 +25,7 @@ SOURCE: Final[dict[str, Any]] = properties("IntakeSource")
 @pytest.mark.parametrize("name", QUEUES)
 def test_a_message_is_encrypted_and_outlives_the_stack(name: str) -> None:
     """Of what nobody took there is no row: the queue holds the only copy, account data included."""
-    assert properties(name)["SqsManagedSseEnabled"] is True
+    assert chosen_of(properties(name), {})["SqsManagedSseEnabled"] is True
     assert RESOURCES[name]["DeletionPolicy"] == RESOURCES[name]["UpdateReplacePolicy"] == "Retain"
 
 
@@ -91,7 +92,7 @@ def test_rejects_are_kept_for_a_person_and_read_by_no_function() -> None:
 def test_messages_come_from_the_intake_queue_and_one_alone_can_fail() -> None:
     """The function's answer names the messages that come again, so the source must read it."""
     assert SOURCE["EventSourceArn"] == {"Fn::GetAtt": ["IntakeQueue", "Arn"]}
-    assert SOURCE["FunctionName"] == {"Ref": "MessagesFunction"}
+    assert chosen_of(SOURCE, {})["FunctionName"] == {"Ref": "MessagesFunction"}
     assert SOURCE["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert partial_answer([]) == {"batchItemFailures": []}
     assert "Enabled" not in SOURCE

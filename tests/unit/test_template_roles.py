@@ -35,6 +35,8 @@ ON_ANY_RESOURCE: Final = {
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeVpcs",
     "kafka:GetBootstrapBrokers",
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:PutMetricData",
 }
 # What each function may do, on which resource, on which of the table's keys. Only the purger scans
 # and deletes rows; the reprocessor makes and deletes the gate, the project's own row, alone.
@@ -101,6 +103,17 @@ KAFKA_OPTIONS: Final[dict[str, list[Grant]]] = {
         ),
     ],
 }
+
+
+# Each service uses the key in the function's name, for data of its own.
+def _key(actions_of_it: set[str], *services: str) -> Grant:
+    via = [{"Fn::Sub": f"{each}.${{AWS::Region}}.amazonaws.com"} for each in services]
+    bound = {"StringEquals": {"kms:ViaService": via}}
+    return (actions_of_it, {"Ref": "KmsKeyArn"}, bound)
+
+
+KEY: Final = _key({"kms:Decrypt", "kms:GenerateDataKey"}, "dynamodb", "s3", "secretsmanager", "sqs")
+PURGERS_KEY: Final = _key({"kms:Decrypt"}, "dynamodb")
 KAFKA: Final = [each for grants in KAFKA_OPTIONS.values() for each in grants if each[1] != "*"]
 ALLOWED: Final[dict[str, list[Grant]]] = {
     "RelayFunction": [
@@ -109,6 +122,7 @@ ALLOWED: Final[dict[str, list[Grant]]] = {
         ({"sqs:SendMessage"}, INTAKE, None),
         ({"s3:GetObject", "s3:PutObject"}, ANSWERS, None),
         SECRET,
+        KEY,
     ],
     "MessagesFunction": [
         ({"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}, LEDGER, None),
@@ -126,14 +140,16 @@ ALLOWED: Final[dict[str, list[Grant]]] = {
         ({"sqs:SendMessage"}, HINTS, None),
         ({"s3:GetObject", "s3:PutObject"}, ANSWERS, None),
         SECRET,
+        KEY,
         *KAFKA,
     ],
     "ResolverFunction": [
-        ({"dynamodb:GetItem", "dynamodb:UpdateItem"}, LEDGER, None),
+        ({"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"}, LEDGER, None),
         ({"dynamodb:Query"}, OPEN_ROWS, None),
         ({"sqs:SendMessage"}, HINTS, None),
         ({"s3:PutObject"}, ANSWERS, None),
         SECRET,
+        KEY,
     ],
     "ReprocessorFunction": [
         ({"dynamodb:GetItem", "dynamodb:UpdateItem"}, LEDGER, None),
@@ -152,10 +168,13 @@ ALLOWED: Final[dict[str, list[Grant]]] = {
         ({"sqs:SendMessage"}, HINT_REJECTS, None),
         ({"s3:PutObject"}, ANSWERS, None),
         SECRET,
+        KEY,
     ],
     "PurgerFunction": [
         ({"dynamodb:DeleteItem", "dynamodb:Scan", "dynamodb:UpdateItem"}, LEDGER, None),
         ({"dynamodb:GetItem", "dynamodb:PutItem"}, LEDGER, CURSORS),
+        PURGERS_KEY,
+        ({"s3:DeleteObject"}, ANSWERS, None),
     ],
 }
 
@@ -176,8 +195,9 @@ class _Recorder:
 
 
 def test_every_function_has_a_role_and_a_log_group_of_its_own() -> None:
-    """No function shares a role or a log group; beside them only the scheduler has a role."""
-    assert sorted([*map(role_of, FUNCTIONS), "SchedulerRole"]) == sorted(ROLES)
+    """No function shares a role or a log group; beside them only two services have one."""
+    services = ["CodeDeployRole", "SchedulerRole"]
+    assert sorted([*map(role_of, FUNCTIONS), *services]) == sorted(ROLES)
     assert len(set(map(log_group_of, FUNCTIONS))) == len(FUNCTIONS)
 
 
@@ -248,7 +268,21 @@ def test_what_a_role_has_for_an_option_depends_on_that_option(function: str) -> 
     """Without a secret, a VPC or Kafka a role names none; the purger never asks the core."""
     optional = options_of(function)
     assert len(optional.pop("HasVpc")) == 1
+    key = PURGERS_KEY if function == "PurgerFunction" else KEY
+    assert optional.pop("HasKmsKey") == [key]
     kafka = {name: each for name, each in optional.items() if name.startswith("HasKafka")}
     assert kafka == (KAFKA_OPTIONS if function == "MessagesFunction" else {})
     rest = {name: each for name, each in optional.items() if name not in kafka}
     assert rest == ({} if function == "PurgerFunction" else {"HasCoreSecret": [SECRET]})
+
+
+def test_the_resolver_alone_writes_metrics_itself_and_only_the_stacks_own() -> None:
+    """Another stack's alarms hang on another namespace."""
+    found = [
+        (function, each["Condition"])
+        for function in FUNCTIONS
+        for each in statements(role_of(function))
+        if "cloudwatch:PutMetricData" in actions(each)
+    ]
+    own = {"StringEquals": {"cloudwatch:namespace": {"Ref": "AWS::StackName"}}}
+    assert found == [("ResolverFunction", own)]

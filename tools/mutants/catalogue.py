@@ -51,6 +51,10 @@ _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     "handler": ("test_handler", "test_accept", "test_validity"),
     "resolve": ("test_resolver", "test_resolver_bounds", "test_resolver_proof"),
     "reprocess": ("test_reprocessor", "test_reprocessor_claim", "test_reprocessor_sweep"),
+    "controls": ("test_circuit",),
+    "circuit": ("test_circuit",),
+    "operate": ("test_operate_table", "test_operate_races"),
+    "proposals": ("test_proposals",),
     "purge": ("test_purger", "test_purger_repairs", "test_purger_expiry"),
 }
 
