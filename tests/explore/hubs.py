@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from relayhub.answers import AnswerStore
+from relayhub.controls import Controls
 from relayhub.core import HttpCore
 from relayhub.credentials import Credentials
 from relayhub.hub import Hub
@@ -30,6 +31,7 @@ def make_hub(world: World, settings: Settings) -> Hub:
         settings=settings,
         ledger=Ledger(aws, "t", shards=settings.shards, on_step=world.stepped, pause=_no_pause),
         upkeep=Upkeep(aws, "t", now_ms=clock, skew_s=skew_s, pause=_no_pause),
+        controls=Controls(aws, "t", now_ms=clock, pause=_no_pause),
         core=HttpCore(
             settings.core_url,
             connect_s=settings.core_connect_s,

@@ -8,6 +8,7 @@ from tests.explore.setup import Setup
 from tests.explore.setups import CUSTOMERS, MESSAGES, RELAY
 from tests.explore.setups_bound import BOUND, PLANTED
 from tests.explore.setups_jobs import PURGER, REPROCESSOR
+from tests.explore.setups_persons import PERSONS
 from tests.explore.setups_resolver import RESOLVER
 from tests.explore.storms import COUNT, storm
 
@@ -19,6 +20,7 @@ BOUNDED: Final[tuple[Setup, ...]] = (
     *PURGER,
     *BOUND,
     *CUSTOMERS,
+    *PERSONS,
 )
 STORMS: Final[tuple[Setup, ...]] = tuple(storm(number) for number in range(1, COUNT + 1))
 _BY_NAME: Final = {each.name: each for each in (*BOUNDED, *STORMS, *PLANTED)}

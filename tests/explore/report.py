@@ -15,18 +15,10 @@ from tests.explore.scheduler import OK, Line
 from tests.explore.setup import Setup
 from tests.explore.world import START_MS, World
 
-_OPERATOR: Final = "an operator's; there is no command for it yet"
 _WAITS: Final = "only rows in UNKNOWN and FAILED are made to wait"
 _HOLDS: Final = "a late answer on an open row holds it instead"
 # Steps of the table that no actor takes, and why.
-_BY_OPERATORS: Final = frozenset(
-    {
-        *(Event.CLOSED, Event.REDRIVEN, Event.RELEASED),
-        *(Event.ATTESTED_EXECUTED, Event.ATTESTED_NOT_EXECUTED),
-    }
-)
 _BY_NOBODY: Final = {
-    (Event.HELD, State.RECEIVED): _OPERATOR,
     (Event.BACKED_OFF, State.RECEIVED): _WAITS,
     (Event.BACKED_OFF, State.SENT): _WAITS,
     (Event.FENCED, State.RECEIVED): _HOLDS,
@@ -90,8 +82,6 @@ def _steps(met: Coverage) -> Iterator[str]:
 
 def _why_not(step: Step) -> str:
     """Return why no actor takes the step; empty if some may."""
-    if step.event in _BY_OPERATORS:
-        return _OPERATOR
     return _BY_NOBODY.get((step.event, step.source), "") if step.source else ""
 
 

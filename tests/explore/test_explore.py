@@ -203,7 +203,7 @@ def test_the_report_names_what_was_not_taken() -> None:
     told = "\n".join(report.coverage(exhaust(a_setup()).coverage))
     assert "not taken: overdue, RECEIVED -> FAILED" in told
     assert "not taken: post: put_item claimed: killed, killed_after, late," in told
-    assert "out of reach: redriven" in told
+    assert "out of reach: backed_off" in told
 
 
 def test_every_setup_can_be_cast() -> None:
