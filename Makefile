@@ -2,9 +2,10 @@
 #
 # A machine needs git, make and Python 3.11 or newer with venv; the rest is installed from the
 # hashed locks in requirements/ into environments of their own, since they pin different SDKs:
-#   .venv        tests, checks, demo       requirements/uv.txt, dev.txt
-#   .venv-sam    the SAM CLI, cfn-lint     requirements/sam.txt
-#   .venv-stack  the local stack           requirements/stack.txt
+#   .venv          tests, checks, demo       requirements/uv.txt, dev.txt
+#   .venv-sam      the SAM CLI, cfn-lint     requirements/sam.txt
+#   .venv-stack    the local stack           requirements/stack.txt
+#   .venv-checkov  checkov                   requirements/checkov.txt, for the checks alone
 
 PYTHON ?= python3
 SHELL := /bin/sh
@@ -17,13 +18,15 @@ export UV_PYTHON_DOWNLOADS = never
 PY := .venv/bin/python
 UV := .venv/bin/uv
 SAM := .venv-sam/bin/python -m samcli
+CHECKOV := .venv-checkov/bin/checkov --config-file .checkov.yaml
 REPORTS := .reports
 RUNTIME := .aws-sam/runtime
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build check test explore demo demo-kafka chaos verify up mutants docs lock clean
+.PHONY: help setup build deploy check test explore demo demo-kafka chaos fuzz verify up mutants \
+  docs lock clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -62,12 +65,20 @@ setup: .venv/.stamp .venv-sam/.stamp .venv-stack/.stamp ## the three environment
 	  -r requirements/stack.txt
 	@touch $@
 
+.venv-checkov/.stamp: requirements/checkov.txt | .venv/.stamp
+	@echo 'Setting up .venv-checkov'
+	@rm -rf .venv-checkov && $(UV) venv --quiet --no-project --python $(PY) .venv-checkov
+	@$(UV) pip install --quiet --python .venv-checkov/bin/python --require-hashes \
+	  -r requirements/checkov.txt
+	@touch $@
+
 lock: .venv/.stamp ## remakes the locks with the newest versions
 	$(COMPILE) -o requirements/uv.txt requirements/uv.in
 	$(COMPILE) -o requirements/runtime.txt requirements/runtime.in
 	$(COMPILE) -o requirements/dev.txt requirements/dev.in
 	$(COMPILE) -o requirements/sam.txt requirements/sam.in
 	$(COMPILE) -o requirements/stack.txt requirements/stack.in
+	$(COMPILE) -o requirements/checkov.txt requirements/checkov.in
 	@if grep -nE '://|file:|^ *--(index|extra|find)' requirements/*.txt; then \
 	  echo 'A lock must not hold an address' >&2; exit 1; fi
 
@@ -78,6 +89,10 @@ build: .venv/.stamp .venv-sam/.stamp ## each function's self-contained zip, by t
 	@echo 'Building the functions'
 	@MAKEFLAGS= $(SAM) build >$(REPORTS)/build.log 2>&1 || { cat $(REPORTS)/build.log >&2; exit 1; }
 	@cd .aws-sam/build && du -sk *Function
+
+# STACK=<name> for another stack than relayhub; YES=1 asks nothing.
+deploy: build ## deploys to AWS, guided, with the answers of before
+	@$(PY) -m tools.deploy $(if $(STACK),--stack $(STACK)) $(if $(YES),--yes)
 
 # The libraries of every zip, installed once. What differs between two builds of the same tree is
 # left out (bytecode, install records, scripts with a path in them), else an unchanged function
@@ -108,13 +123,18 @@ build-%Function: $(RUNTIME)/.stamp
 
 # --- CHECKS --------------------------------------------------------------------------------------
 
-check: setup ## format, lint, types, the template and its transform, generated docs
+# The template is looked at as it is, as SAM transforms it, and as it is with a canary.
+check: setup .venv-checkov/.stamp ## format, lint, types, the template and its transform, docs
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	$(PY) -m mypy
 	$(SAM) validate --lint
 	.venv-sam/bin/python -m tools.transform template.yaml $(REPORTS)/transformed.json
-	.venv-sam/bin/cfn-lint --ignore-checks W3037 -- $(REPORTS)/transformed.json
+	.venv-sam/bin/python -m tools.transform template.yaml $(REPORTS)/canary.json \
+	  Canary=Canary10Percent5Minutes
+	.venv-sam/bin/cfn-lint --ignore-checks W3037 W7001 -- \
+	  $(REPORTS)/transformed.json $(REPORTS)/canary.json
+	$(CHECKOV) --file $(REPORTS)/transformed.json $(REPORTS)/canary.json
 	$(PY) -m tools.docs --check
 
 # The end-to-end tests share one stack, so they run one after the other.
@@ -147,6 +167,9 @@ chaos: setup build ## N acts under kills, lost replies and duplicates; SEED= pla
 	@$(PY) -m tests.chaos.run $(if $(N),--n $(N)) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(CLIENTS),--clients $(CLIENTS))
 
+fuzz: setup build ## N cases for the API, from its OpenAPI page, and spoilt events; SEED= again
+	@$(PY) -m tests.fuzz.run $(if $(N),--n $(N)) $(if $(SEED),--seed $(SEED))
+
 verify: setup build ## grades the hub, kills included; RELAY=naive or powertools another relay
 	@bin/relayhub verify --local $(if $(RELAY),--relay $(RELAY))
 
@@ -154,6 +177,6 @@ up: setup build ## starts the local stack and keeps it until Ctrl-C
 	@$(PY) -m local.stack
 
 clean: ## removes the environments and all that was built
-	rm -rf .venv .venv-sam .venv-stack .aws-sam .local $(REPORTS) .mypy_cache .ruff_cache \
+	rm -rf .venv .venv-sam .venv-stack .venv-checkov .aws-sam .local $(REPORTS) .mypy_cache .ruff_cache \
 	  .pytest_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

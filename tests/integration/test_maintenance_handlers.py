@@ -15,6 +15,7 @@ from functions.reprocessor.handler import take
 from functions.resolver.handler import handler as resolve_handler
 from relayhub.core import NotSent
 from relayhub.hub import epoch_ms
+from relayhub.message_event import UnknownEventError
 from relayhub.settings import SettingsError
 from relayhub.states import State
 from tests.emulated import client, make_queue
@@ -224,6 +225,31 @@ def test_the_reprocessors_function_answers_a_batch_with_its_failures(works: Work
     assert none_left == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
     url = "https://sqs.eu-west-1.amazonaws.com/123456789012/relayhub-rejects"
     assert [each["body"] for each in rejected(url)] == ["nonsense"]
+
+
+@pytest.mark.parametrize("body", [None, ["{}"], 7, "\ud800"], ids=repr)
+def test_a_message_without_a_text_is_put_aside_and_never_comes_again(
+    works: Works, body: object
+) -> None:
+    """Nothing in it could ever be read, so it must not come until the queue gives up."""
+    del works
+    event = {"Records": [{"messageId": "m-1", "body": body}, {"messageId": "m-2"}]}
+    assert reprocess_handler(event, context()) == {"batchItemFailures": []}
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/relayhub-rejects"
+    assert [each["body"] for each in rejected(url)] == [str(body), "None"]
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [reprocess_handler, resolve_handler, purge_handler],
+    ids=["reprocessor", "resolver", "purger"],
+)
+@pytest.mark.parametrize("event", [None, [], "{}"], ids=repr)
+def test_an_event_that_is_none_is_refused_in_words(works: Works, handler: Any, event: Any) -> None:
+    """Nothing is looked at; whoever invoked the function is told what it takes."""
+    with pytest.raises(UnknownEventError, match="This is no event of"):
+        handler(event, context())
+    assert works.dynamo.calls == []
 
 
 def test_the_reprocessors_function_sweeps_when_no_message_brought_it(works: Works) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from relayhub.flows.reprocess import Hint
-from relayhub.hint_event import failures, read_hint
+from relayhub.hint_event import failures, read_batch, read_hint
 from relayhub.message import MalformedError
+from relayhub.message_event import UnknownEventError
 
 
 @pytest.mark.parametrize(
@@ -50,15 +51,47 @@ MALFORMED: list[Any] = [
     pytest.param('{"guid":"G-1","attempt":' + "9" * 5_000 + "}", id="too_many_digits"),
     pytest.param('{"guid":"G-1"}\n{"guid":"G-2"}', id="two"),
     pytest.param("[" * 70 + "]" * 70, id="deep"),
+    pytest.param('{"guid":"\ud800"}', id="no_text"),
+    pytest.param(None, id="no_body"),
+    pytest.param(["{}"], id="body_of_another_kind"),
 ]
 
 
 @pytest.mark.parametrize("body", MALFORMED)
-def test_what_is_no_hint_is_refused_with_a_reason(body: str) -> None:
+def test_what_is_no_hint_is_refused_with_a_reason(body: object) -> None:
     """MalformedError and nothing else, so that the message is put aside and never comes again."""
     with pytest.raises(MalformedError) as refused:
         read_hint(body)
     assert str(refused.value)
+
+
+def test_a_batch_is_its_messages_and_the_schedules_event_brings_none() -> None:
+    """Whatever else an event of the schedule has; an empty batch is a batch."""
+    records = [{"messageId": "m-1", "body": 7}, {"messageId": "m-2"}]
+    assert read_batch({"Records": records}) == records
+    assert read_batch({"Records": []}) == []
+    assert read_batch({}) is None
+    assert read_batch({"source": "aws.scheduler"}) is None
+
+
+UNKNOWN: list[Any] = [
+    pytest.param(None, id="null"),
+    pytest.param([], id="list"),
+    pytest.param("{}", id="text"),
+    pytest.param({"Records": None}, id="records_null"),
+    pytest.param({"Records": {"0": {"messageId": "m-1"}}}, id="records_object"),
+    pytest.param({"Records": ""}, id="records_text"),
+    pytest.param({"Records": [{"messageId": "m-1"}, {}]}, id="one_without_its_name"),
+    pytest.param({"Records": [{"messageId": 7}]}, id="a_name_of_another_kind"),
+    pytest.param({"Records": ["m-1"]}, id="texts"),
+]
+
+
+@pytest.mark.parametrize("event", UNKNOWN)
+def test_an_event_whose_messages_cannot_be_told_apart_fails_whole(event: object) -> None:
+    """It says what the function takes; nothing of it is read, so that nothing is half done."""
+    with pytest.raises(UnknownEventError, match="dead-letter queue"):
+        read_batch(event)
 
 
 def test_the_answer_names_the_messages_that_must_come_again() -> None:

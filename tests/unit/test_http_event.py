@@ -156,3 +156,20 @@ def test_no_other_preference_is_taken_for_it(text: str) -> None:
 def test_without_the_header_the_caller_waits() -> None:
     """And so it was before there was such a header."""
     assert not prefers_async(call_of(post_event()))
+
+
+@pytest.mark.parametrize("event", [None, [], "event", 7], ids=repr)
+def test_what_is_no_event_has_no_caller(event: Any) -> None:
+    """403, as without an authoriser."""
+    reply = read_call(event, "sub")
+    assert isinstance(reply, Reply)
+    assert (reply.status, reply.code) == (403, "E905")
+
+
+@pytest.mark.parametrize("body", [{"a": 1}, ["eA=="], 7, True], ids=repr)
+@pytest.mark.parametrize("is_coded", [False, True], ids=["text", "base64"])
+def test_a_body_that_is_no_text_did_not_arrive_whole(body: object, *, is_coded: bool) -> None:
+    """Malformed, not in doubt: nothing was read of it, so nothing can have been sent."""
+    event = {**post_event(), "body": body, "isBase64Encoded": is_coded}
+    with pytest.raises(MalformedError, match="did not arrive whole"):
+        read_call(event, "sub")
