@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,21 @@ class _NoPolicies:
         return {}
 
 
-def transformed(source: str) -> Any:
-    """Return the plain CloudFormation template that SAM makes of the source."""
+def transformed(source: str, parameters: Mapping[str, str]) -> Any:
+    """Return the plain CloudFormation template that SAM makes of the source and the parameters."""
     template = yaml_parse(source)
     # SAM takes code from S3 only; any address will do, nothing is uploaded.
     template["Globals"]["Function"]["CodeUri"] = "s3://bucket/key"
-    return transform(template, {}, _NoPolicies())
+    # No other value is possible then: so the linter knows which conditions hold.
+    for name, value in parameters.items():
+        template["Parameters"][name] |= {"AllowedValues": [value], "Default": value}
+    return transform(template, dict(parameters), _NoPolicies())
 
 
-def main(source: str, target: str) -> None:
-    """Transform one file into another."""
-    result = json.dumps(transformed(Path(source).read_text()), indent=2, default=str)
+def main(source: str, target: str, *overrides: str) -> None:
+    """Transform one file into another; the overrides are parameters, as `Name=value`."""
+    parameters = dict(each.split("=", 1) for each in overrides)
+    result = json.dumps(transformed(Path(source).read_text(), parameters), indent=2, default=str)
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     Path(target).write_text(result + "\n")
 

@@ -18,7 +18,10 @@ from relayhub.states import STEPS, State, Step
 from tools import docs
 
 ROOT: Final = docs.ROOT
-PAGES: Final = ("README.md", "CHANGELOG.md", *(f"docs/{each.name}" for each in ROOT.glob("docs/*")))
+PAGES: Final = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *(f"docs/{each.name}" for each in ROOT.glob("docs/*")),
+)
 # Variables that libraries read, not our settings.
 NOT_SETTINGS: Final = {
     "NOT_FOUND",
