@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 from local.channels import Channel, Identity, channel_for, create_identity
 from local.emulator import Emulator
 from local.fault_proxy import FaultProxy
+from local.metric_forwarder import Forwarder
 from local.stack_operator import Operator
 from local.stack_start import (
     API,
@@ -33,6 +34,7 @@ __all__ = ["RELAY", "SHORT_LIMITS", "Stack", "StackConfig", "StackError"]
 RELAY: Final = "RelayFunction"
 DEAD_LETTER_QUEUE: Final = "DeadLetterQueue"
 _TABLE: Final = "AWS::DynamoDB::Table"
+_FUNCTION: Final = "AWS::Lambda::Function"
 _WARM_ROUNDS_MAX: Final = 3
 # Enough for all calls to be given a process each, and below any timeout that the relay may have.
 _WARM_HOLD_S: Final = 3.0
@@ -155,6 +157,16 @@ class Stack:
     def function_logs(self, function: str = RELAY) -> list[str]:
         """Return what the function has printed so far, metrics (EMF) included."""
         return self.operator.log_lines(self.name_of(function))
+
+    def log_groups(self) -> tuple[str, ...]:
+        """Return the names of the functions' log groups."""
+        functions = self.parts.deployed.all_of(_FUNCTION).values()
+        return tuple(f"/aws/lambda/{name}" for name in functions)
+
+    def forwarder(self, since_ms: int) -> Forwarder:
+        """Return what turns the functions' lines since then (epoch ms) into metrics, on call."""
+        logs, cloudwatch = self.emulator.client("logs"), self.emulator.client("cloudwatch")
+        return Forwarder(logs, cloudwatch, self.log_groups(), since_ms)
 
     def workers(self, function: str = RELAY) -> tuple[int, ...]:
         """Return the ids of the function's processes."""

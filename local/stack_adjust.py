@@ -1,9 +1,10 @@
 """Sets through the API what the emulator leaves out of the template, as the template has it.
 
-One thing is taken back: the emulator speaks plain HTTP, so policies that demand TLS would refuse
-every answer and every message. It does not enforce encryption, lifecycle rules or throttling at
-all: those are asserted on the template by a test, and nothing here pretends that they work on this
-machine.
+Two things are taken back: the emulator speaks plain HTTP, so policies that demand TLS would refuse
+every answer and every message; and it does not know in which namespace a metric is written, so a
+role that may write in the stack's alone could write none. It does not enforce encryption, lifecycle
+rules or throttling at all: those are asserted on the template by a test, and nothing here pretends
+that they work on this machine.
 """
 
 import json
@@ -87,6 +88,8 @@ def _adjust_one(
         case "AWS::Lambda::EventSourceMapping":
             limit = values.read(properties.get("ScalingConfig", {}).get("MaximumConcurrency"))
             yield from _adjust_source(emulator, names[logical], limit)
+        case "AWS::IAM::Role":
+            yield from _allow_any_namespace(emulator, names[logical])
         case "AWS::S3::BucketPolicy":
             yield from _allow_plain_http(emulator, names[str(properties["Bucket"]["Ref"])])
         case "AWS::SQS::QueuePolicy":
@@ -126,6 +129,19 @@ def _adjust_source(emulator: Emulator, uuid: str, limit: Any) -> Iterator[str]:
         yield f"{found['EventSourceArn'].rpartition(':')[2]}: at most {limit} deliveries at once"
 
 
+def _allow_any_namespace(emulator: Emulator, role: str) -> Iterator[str]:
+    client = emulator.client("iam")
+    for name in client.list_role_policies(RoleName=role)["PolicyNames"]:
+        policy = client.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+        bound = [each for each in policy["Statement"] if _binds_namespace(each)]
+        if not bound:
+            continue
+        for each in bound:
+            del each["Condition"]
+        client.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(policy))
+        yield f"{role}: metrics of any namespace"
+
+
 def _allow_plain_http(emulator: Emulator, bucket: str) -> Iterator[str]:
     client = emulator.client("s3")
     policy = json.loads(client.get_bucket_policy(Bucket=bucket)["Policy"])
@@ -149,6 +165,11 @@ def _allow_plain_http_to_queue(emulator: Emulator, url: str) -> Iterator[str]:
     rest = json.dumps(policy | {"Statement": kept}) if kept else ""
     client.set_queue_attributes(QueueUrl=url, Attributes={"Policy": rest})
     yield f"{url.rpartition('/')[2]}: plain HTTP allowed"
+
+
+def _binds_namespace(statement: Mapping[str, Any]) -> bool:
+    condition: Mapping[str, Any] = statement.get("Condition", {})
+    return set(condition.get("StringEquals", {})) == {"cloudwatch:namespace"}
 
 
 def _demands_tls(statement: Mapping[str, Any]) -> bool:

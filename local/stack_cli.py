@@ -1,8 +1,10 @@
 """`python -m local.stack`: starts the local stack, says how to use it, keeps it until Ctrl-C."""
 
 import json
+import os
 import shlex
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,8 +16,10 @@ from rich.console import Console
 
 from local.channels import Channel
 from local.emulator import REGION
+from local.emulator import ROOT as EMULATOR_ROOT
 from local.stack import Stack, StackConfig, StackError
-from local.stack_process import TerminatedError, ending_in_order
+from local.stack_process import Child, TerminatedError, ending_in_order
+from local.stack_start import ROOT
 
 _LOOK_S: Final = 1.0
 _EXIT_TERM: Final = 128 + signal.SIGTERM
@@ -84,16 +88,30 @@ def _keep(config: StackConfig, console: Console) -> None:
                     console.print(f"starting: {step}")
 
             stack = owned.enter_context(Stack.running(config, on_step=tell))
+            forwarder = _forward_metrics(stack)
+            owned.callback(forwarder.stop)
         console.print(f"started in {time.monotonic() - begun:.1f} s\n")
         for line in usage(stack):
             console.print(line, markup=False)
         owned.callback(console.print, "\nstopping")
-        _watch(stack)
+        _watch(stack.emulator.child, stack.parts.core, forwarder)
 
 
-def _watch(stack: Stack) -> None:
+def _forward_metrics(stack: Stack) -> Child:
+    groups = [part for name in stack.log_groups() for part in ("--group", name)]
+    command = [sys.executable, "-m", "local.metric_forwarder"]
+    env = {"PATH": os.defpath, "LANG": "C.UTF-8", **EMULATOR_ROOT.as_environment()}
+    return Child.start(
+        "metric forwarder",
+        [*command, "--endpoint", stack.emulator.endpoint, *groups],
+        log=stack.config.logs / "metric-forwarder.log",
+        env=env,
+        cwd=ROOT,
+    )
+
+
+def _watch(*parts: Child) -> None:
     """Wait for Ctrl-C or TERM; raises EndedError when a part of the stack ends by itself."""
-    parts = (stack.emulator.child, stack.parts.core)
     while True:
         for part in parts:
             if not part.is_running():
@@ -118,6 +136,7 @@ def usage(stack: Stack) -> Iterator[str]:
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in key.items())
     command = f"resolve --dry-run --endpoint-url {stack.emulator.endpoint}"
     yield f"env {variables} bin/relayhub {command}"
+    yield f"env {variables} aws cloudwatch describe-alarms --endpoint-url {stack.emulator.endpoint}"
     yield "\nA fault of the core, its faults gone, the truth about what it executed"
     faults = json.dumps({"rules": [{"kind": "execute_then_hang", "guid": "atm-0002"}]})
     yield f"curl -sS -X PUT -d {shlex.quote(faults)} {stack.control_url}/_core/faults"

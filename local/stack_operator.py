@@ -1,8 +1,8 @@
 """What an operator sees of the running stack: rows, queues, logs.
 
 The identity may do what the command line needs: read, invoke a function, send a hint, move a dead
-letter back. It writes no row. Tests invoke functions and kill their processes as the emulator's
-administrator instead.
+letter back, and take a step of a row, on record. Tests invoke functions and kill their processes as
+the emulator's administrator instead.
 """
 
 import json
@@ -17,21 +17,30 @@ from local.emulator import Credentials, Emulator
 
 _ALLOWED: Final = (
     "cloudformation:DescribeStacks",
+    "lambda:GetFunctionConfiguration",
     "lambda:InvokeFunction",
     "sqs:SendMessage",
     "sqs:ReceiveMessage",
     "sqs:ChangeMessageVisibility",
     "sqs:DeleteMessage",
+    "dynamodb:BatchGetItem",
     "dynamodb:GetItem",
     "dynamodb:Query",
     "dynamodb:Scan",
+    "dynamodb:UpdateItem",
     "dynamodb:DescribeTable",
     "dynamodb:DescribeTimeToLive",
     "sqs:GetQueueAttributes",
     "s3:GetObject",
+    "s3:PutObject",
     "s3:ListBucket",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
     "logs:FilterLogEvents",
     "logs:DescribeLogStreams",
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:GetMetricData",
+    "cloudwatch:ListMetrics",
 )
 
 
@@ -79,10 +88,14 @@ class Operator:
 
     def log_lines(self, function: str) -> list[str]:
         """Return what the function has printed so far, the platform's own lines included."""
+        return self.lines_of(f"/aws/lambda/{function}")
+
+    def lines_of(self, group: str) -> list[str]:
+        """Return the lines of a log group."""
         pages = self._client("logs").get_paginator("filter_log_events")
         return [
             event["message"].rstrip("\n")
-            for page in pages.paginate(logGroupName=f"/aws/lambda/{function}")
+            for page in pages.paginate(logGroupName=group)
             for event in page["events"]
         ]
 

@@ -46,9 +46,12 @@ SHORT_LIMITS: Final[Mapping[str, str]] = {
     "InquiryBackoffMinS": "1",
     "InquiryBackoffMaxS": "5",
     "ProbeS": "2",
+    "UnknownAgeMs": "1000",
     # Runs by hand meet those of the schedule; that both are safe at once is what is shown.
     "ResolverConcurrency": "-1",
 }
+# Where the local core's requests say which money moves.
+MONEY: Final = {"amount": "/amount", "currency": "/currency", "reference": "/reference"}
 _CORE_START_S: Final = 15.0
 # Each process of a function unpacks its zip: 400 files. On a disk, unpacking takes five times as
 # long, and deleting them all at the end took 38 s once. Below 1 GB it could get full: a container
@@ -75,7 +78,8 @@ class StackConfig:
     core_control_port: int | None = None
     # Whether a fault proxy stands between the functions and AWS; then no role is enforced.
     has_faults: bool = False
-    # The template's parameters that differ from its defaults. CoreUrl and ChannelNames are added.
+    # The template's parameters that differ from its defaults. CoreUrl, ChannelNames and, for the
+    # local core's bodies, MoneyFields are added.
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -230,7 +234,11 @@ def _deploy(
     identities: Mapping[str, Identity],
 ) -> Deployed:
     names = {identities[name].user_id: name for name in CHANNELS}
-    own = {"CoreUrl": core_url, "ChannelNames": json.dumps(names, separators=(",", ":"))}
+    own = {
+        "CoreUrl": core_url,
+        "ChannelNames": json.dumps(names, separators=(",", ":")),
+        "MoneyFields": json.dumps(MONEY, separators=(",", ":")),
+    }
     known = template_of(config.build)["Parameters"]
     parameters = {name: value for name, value in own.items() if name in known}
     return Deployment(

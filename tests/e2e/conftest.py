@@ -12,6 +12,7 @@ from local.stack_process import ending_in_order
 from local.stack_start import ROOT
 
 LOGS = ROOT / ".local" / "logs" / "e2e"
+MONEY = {"MoneyFields": '{"amount":"/amount","currency":"/currency"}'}
 
 
 def _is_built() -> bool:
@@ -36,7 +37,7 @@ def built() -> None:
 def stack(built: None) -> Iterator[Stack]:
     """Return the running stack; its logs are in .local/logs/e2e."""
     del built
-    config = StackConfig(logs=LOGS / "session", parameters=SHORT_LIMITS)
+    config = StackConfig(logs=LOGS / "session", parameters={**SHORT_LIMITS, **MONEY})
     with ending_in_order(), Stack.running(config) as running:
         yield running
 

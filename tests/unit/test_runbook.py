@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from cli.app import app
 from tests.unit.template_kit import PARAMETERS, TEMPLATE, of_type
@@ -80,18 +83,43 @@ def test_every_word_of_the_log_that_it_names_is_one_of_the_code() -> None:
     assert {word for word in words if not re.search(rf"\b{word}\b", SOURCE)} == set()
 
 
-def test_every_command_that_it_names_exists() -> None:
+def command_lines() -> list[str]:
+    """Return each command line, without `bin/relayhub` and a comment behind it."""
+    parts = RUNBOOK.split("```")
+    fenced = re.findall(r"bin/relayhub ([^\n#]+)", "\n".join(parts[1::2]))
+    prose = re.sub(r"\s+", " ", " ".join(parts[::2]))
+    return sorted(
+        {line.strip() for line in (*fenced, *re.findall(r"`bin/relayhub ([^`]+)`", prose))}
+    )
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_a_command_that_it_names_exists_with_its_options(line: str) -> None:
     """Whoever pastes a command line runs it."""
-    commands = set(re.findall(r"bin/relayhub ([\w-]+)", RUNBOOK))
-    names = {each.callback.__name__ for each in app.registered_commands if each.callback}
-    assert commands
-    assert commands <= {name.replace("_", "-") for name in names}
+    words = shlex.split(line)
+    found: Any = get_command(app)
+    while words and isinstance(found, TyperGroup):
+        name, *words = words
+        assert name in found.commands
+        found = found.commands[name]
+    options = {each for param in found.params for each in param.opts}
+    assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_the_first_page_is_five_commands_of_which_none_acts_on_a_row() -> None:
+    """Whoever is woken sees first, and then decides."""
+    page = RUNBOOK.partition("## Which money moved")[2].partition("\n## ")[0]
+    fence = page.split("```")[1]
+    assert re.findall(r"bin/relayhub ([\w-]+)", fence) == [
+        *("stats", "list", "show", "find", "resolve")
+    ]
 
 
 def test_every_alarm_says_where_its_section_is() -> None:
     """Whoever is woken by it need not search."""
-    known = {f"(docs/runbook.md#{anchor})" for anchor in anchors(ROOT / "docs/runbook.md")}
+    known = {f"(${{RunbookUrl}}#{anchor})" for anchor in anchors(ROOT / "docs/runbook.md")}
+    assert PARAMETERS["RunbookUrl"]["Default"] == "docs/runbook.md"
     for name, alarm in ALARMS.items():
-        link = alarm["AlarmDescription"].split()[-1]
+        link = alarm["AlarmDescription"]["Fn::Sub"].split()[-1]
         assert link in known, name
         assert name.lower() in link
