@@ -25,8 +25,8 @@ COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generat
   --no-emit-index-url --no-header --upgrade
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build deploy check test explore demo demo-kafka chaos fuzz verify up mutants \
-  docs lock clean
+.PHONY: help setup build deploy check test explore demo demo-kafka incident chaos fuzz verify up \
+  mutants docs lock clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -161,6 +161,10 @@ demo: setup build ## the story on one machine; RELAY=naive shows what a hub with
 
 demo-kafka: setup build ## the same over a Kafka topic: sent twice, killed, read again
 	@$(PY) -m local.demo_kafka
+
+# PAGE=docs/runbook.md puts the transcript there as well.
+incident: setup build ## a night at the hub: found, explained and put right by commands alone
+	@$(PY) -m local.incident $(if $(PAGE),--page $(PAGE))
 
 # LIMIT_S is the longest time for the load; what is open afterwards has five minutes more.
 chaos: setup build ## N acts under kills, lost replies and duplicates; SEED= plays a plan again

@@ -49,6 +49,9 @@ _BUSY: Final = frozenset(
 )
 
 
+_PERMISSIONS: Final = "docs/cli.md lists the permissions that a command needs"
+
+
 @dataclass(frozen=True)
 class _Sentence:
     kinds: tuple[type[BotoCoreError], ...]
@@ -94,6 +97,15 @@ def explain(error: BotoCoreError | ClientError, doing: str) -> str:
     return f"{doing} failed: {_one_line(error)}"
 
 
+def explain_code(code: str) -> str:
+    """Return what the ledger's own word for a failure means: a code of AWS, or an error's name."""
+    if code in _DENIED:
+        return f"{code}; {_PERMISSIONS}"
+    if code in _NOT_KNOWN or code in {"NoCredentialsError", "CredentialRetrievalError"}:
+        return f"AWS does not accept these credentials ({code}): log in again, or name a --profile"
+    return f"{code}; it is busy: try again in a minute" if code in _BUSY else code
+
+
 def is_bad_usage(error: BotoCoreError) -> bool:
     """Tell whether the options, and not AWS, are at fault."""
     return isinstance(error, ProfileNotFound | NoRegionError | InvalidRegionError)
@@ -112,7 +124,7 @@ def _refusal(error: ClientError) -> str:
     said = f"{error.operation_name}: {code}: {error.response['Error'].get('Message', '')}"
     said = " ".join(said.split()).rstrip(".: ")
     if code in _DENIED:
-        return f"{said}; docs/cli.md lists the permissions that a command needs"
+        return f"{said}; {_PERMISSIONS}"
     if code in _NOT_KNOWN:
         return f"AWS does not accept these credentials ({said}): log in again, or name a --profile"
     if code in _BUSY:

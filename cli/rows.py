@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from cli.aws_errors import explain_code
 from cli.exits import CommandError
 from cli.stack import Output, Stack
 from relayhub.ledger import Ledger
@@ -16,9 +17,9 @@ class Rows:
     """The ledger of one stack, read consistently."""
 
     def __init__(self, stack: Stack) -> None:
-        # The shards are those of a write; the SDK repeats a read by itself.
+        # The shards are those of a write.
         self._ledger = Ledger(
-            stack.client("dynamodb"),
+            stack.raw("dynamodb"),
             stack.name(Output.TABLE),
             shards=1,
             on_step=_no_step,
@@ -29,7 +30,7 @@ class Rows:
         row = self._ledger.read(guid)
         if row is None or isinstance(row, Row):
             return row
-        raise CommandError(f"the row of {guid} could not be read: {row.reason}")
+        raise CommandError(f"the row of {guid} could not be read: {explain_code(row.reason)}")
 
 
 def _no_step(*_: object) -> NoReturn:

@@ -19,6 +19,10 @@ _PIPED_COLUMNS: Final = 200  # A table that was piped somewhere keeps its lines 
 _UNITS_S: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
+# A text, a number, or a text with its own colour.
+Cell = str | int | Text
+
+
 class Screen:
     """Stdout and stderr of one command."""
 
@@ -37,7 +41,11 @@ class Screen:
         """Print a line of the result."""
         self._out.print(Text(line, style=style))
 
-    def table(self, heads: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+    def line(self, *parts: Cell) -> None:
+        """Print a line of the result whose parts have colours of their own."""
+        self._out.print(Text.assemble(*map(_shown, parts)))
+
+    def table(self, heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """Print rows under their heads; numbers stand to the right."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         lines = list(rows)
@@ -45,7 +53,7 @@ class Screen:
             is_number = bool(lines) and all(isinstance(line[at], int) for line in lines)
             table.add_column(head, justify="right" if is_number else "left", overflow="fold")
         for line in lines:
-            table.add_row(*(Text(f"{each:,}" if isinstance(each, int) else each) for each in line))
+            table.add_row(*map(_shown, line))
         self._out.print(table, soft_wrap=False)
 
     def fail(self, sentence: str) -> None:
@@ -70,6 +78,12 @@ class Screen:
         return track(
             items, doing, console=self._err, transient=True, disable=not self._err.is_terminal
         )
+
+
+def _shown(cell: Cell) -> Text:
+    if isinstance(cell, Text):
+        return cell
+    return Text(f"{cell:,}" if isinstance(cell, int) else cell)
 
 
 def spoken(ms: int) -> str:

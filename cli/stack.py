@@ -37,6 +37,7 @@ class Output(StrEnum):
     RESOLVER = "ResolverFunctionName"
     REPROCESSOR = "ReprocessorFunctionName"
     PURGER = "PurgerFunctionName"
+    OPERATOR_LOG = "OperatorLogGroupName"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,9 @@ def make_client(target: Target, service: str) -> Any:
 
 def _config(target: Target, service: str) -> Config:
     is_invoke = service == "lambda"
+    # Of a write to the table, too, whoever made it must know whether any try may have taken effect:
+    # the hub's own code tries again, and can tell.
+    is_once = is_invoke or service == "dynamodb"
     return Config(
         connect_timeout=_CONNECT_S,
         read_timeout=_INVOKE_READ_S if is_invoke else _READ_S,
@@ -68,15 +72,21 @@ def _config(target: Target, service: str) -> Config:
         # still runs: a second one beside it would be safe for the rows, since every write is
         # conditional, but it would double the inquiries that the core has to bear, and the report
         # would be that of another run. A person who is told may start it again.
-        retries={"mode": "standard", "total_max_attempts": 1 if is_invoke else _TRIES_MAX},
+        retries={"mode": "standard", "total_max_attempts": 1 if is_once else _TRIES_MAX},
         # Routers forget a connection that is silent for some minutes, as one of an invoke is.
         tcp_keepalive=True,
         # A developer's proxy cannot reach what listens on this machine alone.
-        proxies={} if _is_local(target.endpoint_url) else None,
+        proxies={} if is_local(target) else None,
+        # No name leads to a bucket of its own there.
+        s3={"addressing_style": "path"} if is_local(target) else None,
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
     )
 
 
-def _is_local(url: str | None) -> bool:
+def is_local(target: Target) -> bool:
+    """Tell whether the stack's address is this machine's own."""
+    url = target.endpoint_url
     return url is not None and urlsplit(url).hostname in _LOOPBACK
 
 
@@ -106,45 +116,46 @@ class Stack:
     """One stack; nothing is asked of AWS before a name or a client is needed."""
 
     def __init__(self, target: Target, make: MakeClient = make_client) -> None:
-        self._target = target
+        self.target = target
         self._make = make
 
     def client(self, service: str) -> TellingClient:
         """Return a client whose errors are sentences. Raises CommandError."""
-        return TellingClient(self._raw(service))
+        return TellingClient(self.raw(service))
 
-    def name(self, output: Output) -> str:
-        """Return what the stack calls it. Raises CommandError."""
-        if output not in self._outputs:
-            raise CommandError(
-                f"the stack {self._target.stack} has no output {output}: it is none of relayhub's,"
-                " or older than this command line and must be deployed again"
-            )
-        return self._outputs[output]
-
-    @cached_property
-    def _outputs(self) -> Mapping[str, str]:
-        client = self._raw("cloudformation")
+    def raw(self, service: str) -> Any:
+        """Return a client with the SDK's own errors, for who judges them. Raises CommandError."""
         try:
-            found = client.describe_stacks(StackName=self._target.stack)["Stacks"][0]
-        except (BotoCoreError, ClientError) as error:
-            if is_no_such_stack(error):
-                raise CommandError(self._not_there(), Exit.REFUSED) from error
-            raise CommandError(explain(error, "DescribeStacks")) from error
-        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
-
-    def _raw(self, service: str) -> Any:
-        try:
-            return self._make(self._target, service)
+            return self._make(self.target, service)
         except BotoCoreError as error:
             code = Exit.REFUSED if is_bad_usage(error) else Exit.FAILED
             raise CommandError(explain(error, f"the client for {service}"), code) from error
         except ValueError as error:  # What botocore says to an address that is none.
             raise CommandError(f"--endpoint-url: {error}", Exit.REFUSED) from error
 
+    def name(self, output: Output) -> str:
+        """Return what the stack calls it. Raises CommandError."""
+        if output not in self._outputs:
+            raise CommandError(
+                f"the stack {self.target.stack} has no output {output}: it is none of relayhub's,"
+                " or older than this command line and must be deployed again"
+            )
+        return self._outputs[output]
+
+    @cached_property
+    def _outputs(self) -> Mapping[str, str]:
+        client = self.raw("cloudformation")
+        try:
+            found = client.describe_stacks(StackName=self.target.stack)["Stacks"][0]
+        except (BotoCoreError, ClientError) as error:
+            if is_no_such_stack(error):
+                raise CommandError(self._not_there(), Exit.REFUSED) from error
+            raise CommandError(explain(error, "DescribeStacks")) from error
+        return {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
+
     def _not_there(self) -> str:
-        where = f" at {self._target.endpoint_url}" if self._target.endpoint_url else ""
+        where = f" at {self.target.endpoint_url}" if self.target.endpoint_url else ""
         return (
-            f"there is no stack {self._target.stack}{where} in this account and region:"
+            f"there is no stack {self.target.stack}{where} in this account and region:"
             " name another by --stack, --region or --profile"
         )

@@ -23,6 +23,12 @@ from local.stack import Stack, StackConfig, StackError
 from local.stack_process import ending_in_order
 
 LOGS: Final = StackConfig().logs / "incident"
+ABOUT: Final = (
+    "What `make incident` typed and saw on a local stack with `FourEyes` and short limits, in one"
+    " run of it. Each command had `--endpoint-url` with the stack's address as well, and the"
+    " operator's credentials in its environment. Where a line begins with `…`, lines of a table are"
+    " left out."
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def play(
         console.print(f"incident: {error}", style="red", markup=False)
         raise typer.Exit(1) from error
     if page is not None:
-        written(page, transcript(night.said, intro(night.incident)))
+        written(page, transcript(night.said, f"{ABOUT}\n\n{intro(night.incident)}"))
     faults = list(night.truth.faults())
     for each in faults:
         console.print(f"wrong: {each}", style="red", markup=False)
@@ -91,9 +97,9 @@ def intro(incident: Incident) -> str:
     """Return what is known before the first command."""
     alarms = ", ".join(incident.alarms)
     return (
-        f"The core executes {len(SILENT)} requests of two channels and is silent, a relay is killed"
-        f" while the core is at its request, then the core refuses {len(REFUSED)}"
-        " connections. When it is back, its inquiry answers 500. These alarms are on:"
+        "What nobody knows yet: a relay was killed while the core was at its request, the core"
+        f" executed {len(SILENT)} requests of two channels without an answer, and refused the"
+        f" connections of {len(REFUSED)} more. It is back, but its inquiry answers 500. On are"
         f" {alarms}."
     )
 

@@ -4,6 +4,7 @@ Alice is on call; Bob is the second person, whom attesting and closing need. Wha
 hub (the core is mended, its owner hands over an answer, the customer is asked) happens in between.
 """
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from local.core_bank import Outcome
 from local.core_client import CoreControl
 from local.core_ledger import Execution
 from local.incident_desk import REFUSED as NO
-from local.incident_desk import Desk, IncidentError
+from local.incident_desk import Desk, IncidentError, Said
 from local.incident_story import REFUSED, SILENT, Incident
 from local.stack import Stack
 from relayhub.times import rfc3339
@@ -27,6 +28,7 @@ SOUGHT: Final = SILENT[7]
 ASKED: Final = REFUSED[0]  # Its customer is asked first.
 LEFT: Final = REFUSED[-1]  # Its customer has gone.
 ANSWER: Final = "answer.json"
+_GUID: Final = re.compile(r"(atm|app)-[0-9]{4} ")
 _MINUTE_MS: Final = 60_000
 _DUE_S: Final = 30.0
 _DRAINED_S: Final = 90.0
@@ -40,7 +42,6 @@ class Found:
     in_doubt: list[dict[str, Any]]  # As `stats` sums it up.
     unknown: list[str]  # GUIDs, as `list` shows them.
     sought: list[str]  # GUIDs, as `find` has found them.
-    open_rows: list[dict[str, Any]]  # What `stats` counts in the end.
     handed_over: bytes  # The core's answer, as its owner gave it.
 
 
@@ -48,26 +49,32 @@ def go_through(desk: Desk, stack: Stack, core: CoreControl, incident: Incident) 
     """Find, explain and put right; raises IncidentError where a command did not end as it must."""
     in_doubt, unknown = _look(desk)
     sought = _find(desk, incident)
-    _explain(desk)
+    _explain(desk, stack)
     _stop(desk)
     core.set_faults([{"kind": "inquiry_500", "guid": SOUGHT.guid}])
     _start(desk, stack)
     answer = _attest(desk, core)
-    _send_what_waits(desk)
+    _send_what_waits(desk, stack)
     _settle_the_rest(desk)
-    return Found(in_doubt, unknown, sought, _look_again(desk), answer)
+    _look_again(desk, stack)
+    return Found(in_doubt, unknown, sought, answer)
 
 
 def _look(desk: Desk) -> tuple[list[dict[str, Any]], list[str]]:
     desk.give(
-        "How much is open, how old is it, which money is in doubt? The hub has closed the core"
-        " by itself.",
+        "How much is open, how old, and which money is in doubt? The hub has closed the core by"
+        " itself; what is FAILED was certainly not executed, and waits. Of what is UNKNOWN nobody"
+        " knows.",
         "stats",
     )
     told = desk.read("stats")
-    desk.give("Which requests are in doubt?", "list", "--state", "UNKNOWN")
-    rows = desk.read("list", "--state", "UNKNOWN")["rows"]
-    return told["in_doubt"], [each["guid"] for each in rows]
+    listed = desk.give("Which requests are in doubt, and since when?", "list", "--state", "UNKNOWN")
+    return told["in_doubt"], _guids(listed)
+
+
+def _guids(said: Said) -> list[str]:
+    """Return the first column of what looks like a GUID of ours."""
+    return [line.split()[0] for line in said.text.splitlines() if _GUID.match(line)]
 
 
 def _find(desk: Desk, incident: Incident) -> list[str]:
@@ -77,24 +84,29 @@ def _find(desk: Desk, incident: Incident) -> list[str]:
     end = (answered_ms // _MINUTE_MS + 1) * _MINUTE_MS
     words = [
         *("find", "--amount", str(SOUGHT.amount), "--currency", SOUGHT.currency),
-        *("--from", rfc3339(first), "--to", rfc3339(end)),
+        *("--from", _minute(first), "--to", _minute(end)),
     ]
-    desk.give("The call centre has a customer without a GUID: an amount and a minute do.", *words)
-    return [each["guid"] for each in desk.read(*words)["rows"]]
+    about = "The call centre has a customer without a GUID: an amount and a minute do."
+    return _guids(desk.give(about, *words))
 
 
-def _explain(desk: Desk) -> None:
+def _minute(ms: int) -> str:
+    """Return the time as a person writes it."""
+    return rfc3339(ms).replace(":00.000Z", ":00Z")
+
+
+def _explain(desk: Desk, stack: Stack) -> None:
     """Look at the row, and try what would be unsafe."""
     desk.give(
         "What happened to it, what would a resend get now, and from when can something be proved?",
         *("show", SOUGHT.guid),
     )
     desk.act(
-        "It cannot simply be sent again.",
+        "It cannot simply be sent again: what may have been executed is refused.",
         *(ALICE, "the customer waits", "redrive", SOUGHT.guid),
         code=NO,
     )
-    accepted_at = desk.read("show", SOUGHT.guid)["row"]["accepted_at"]
+    accepted_at = rfc3339((stack.ledger_row(SOUGHT.guid) or {})["accepted_at"])
     desk.act(
         "Nor can it be called not executed by a journal that ends too early.",
         *(ALICE, "not in the list of this morning"),
@@ -110,12 +122,12 @@ def _stop(desk: Desk) -> None:
         " the core answers meanwhile.",
         *(ALICE, "the owner of the core mends its inquiry", "core", "close"),
     )
+    desk.give("Who closed it, and why?", "core", "status")
     desk.act(
         "One customer wants to be asked before his transfer is sent: the hub shall not do it by"
         " itself.",
         *(ALICE, "the customer is asked first", "park", ASKED.guid),
     )
-    desk.give("Who closed it, and why?", "core", "status")
 
 
 def _start(desk: Desk, stack: Stack) -> None:
@@ -125,9 +137,12 @@ def _start(desk: Desk, stack: Stack) -> None:
         *(ALICE, "its owner says that it is mended", "core", "open"),
     )
     _until(lambda: _all_due(stack), _DUE_S, "rows in doubt that are never due")
-    desk.give("Ask the core about all that is in doubt.", "resolve")
+    desk.give(
+        "Ask the core about all that is in doubt. What it executed ends with the answer of then.",
+        "resolve",
+    )
     _until(lambda: _only_sought(desk, stack), _DUE_S, "the core's word settled too few rows")
-    desk.give("What could it not tell?", "list", "--state", "UNKNOWN")
+    desk.give("Of which one can it still not tell?", "list", "--state", "UNKNOWN")
 
 
 def _all_due(stack: Stack) -> bool:
@@ -149,13 +164,20 @@ def _attest(desk: Desk, core: CoreControl) -> bytes:
     """Put the core's own answer into the row: one person proposes it, another approves."""
     answer = answer_of(_outcome(core.journal(SOUGHT.guid)[0])).body
     (desk.folder / ANSWER).write_bytes(answer)
-    desk.act(
+    proposed = desk.act(
         "The core's owner has found it in the books, and hands over the answer that the core gave.",
         *(ALICE, "the owner of the core found it in the books"),
         *("attest", "executed", SOUGHT.guid, "--answer", ANSWER),
     )
-    desk.give("It waits for a second person.", "proposals")
-    _approve(desk, "the answer bears the GUID and the reference of the books")
+    desk.give("With `FourEyes` that only proposes; it waits for a second person.", "proposals")
+    approval = ("approve", _proposal_of(proposed))
+    desk.act(
+        "Whoever proposed cannot approve: that is refused.", ALICE, "in a hurry", *approval, code=NO
+    )
+    desk.act(
+        "The second person looks at the same evidence, and approves.",
+        *(BOB, "the answer bears the GUID and the reference of the books", *approval),
+    )
     return answer
 
 
@@ -163,27 +185,30 @@ def _outcome(execution: Execution) -> Outcome:
     return Outcome(execution.guid, execution.code, execution.reference)
 
 
-def _approve(desk: Desk, reason: str) -> None:
-    (proposal,) = desk.read("proposals")["proposals"]
-    words = ("approve", proposal["id"])
-    if not any(each.words[0] == "approve" for each in desk.said):
-        desk.act("Whoever proposed cannot approve.", ALICE, "in a hurry", *words, code=NO)
-    desk.act("The second person looks at the same evidence, and approves.", BOB, reason, *words)
+def _proposal_of(said: Said) -> str:
+    """Return the id that a proposal got."""
+    found = re.search(r"\bp-[0-9a-f]+", said.out)
+    if found is None:
+        raise IncidentError(f"nothing was proposed: {said.text}")
+    return found[0]
 
 
-def _send_what_waits(desk: Desk) -> None:
+def _send_what_waits(desk: Desk, stack: Stack) -> None:
     desk.give("Hint again at what has not been sent yet, instead of waiting.", "reprocess")
     left = {ASKED.guid, LEFT.guid}
-    _until(lambda: _is_drained(desk, left), _DRAINED_S, "rows that wait are not sent")
+    _until(lambda: _is_drained(desk, stack, left), _DRAINED_S, "rows that wait are not sent")
     desk.give("What is left that was not sent?", "list", "--state", "FAILED")
 
 
-def _is_drained(desk: Desk, left: set[str]) -> bool:
-    rows = desk.read("list", "--limit", "500")["rows"]
-    if {row["guid"] for row in rows} <= left:
+def _is_drained(desk: Desk, stack: Stack, left: set[str]) -> bool:
+    if _open(stack) <= left:
         return True
     desk.read("reprocess")
     return False
+
+
+def _open(stack: Stack) -> set[str]:
+    return {row["guid"] for row in stack.scan_rows() if row["state"] != "DONE"}
 
 
 def _settle_the_rest(desk: Desk) -> None:
@@ -192,19 +217,17 @@ def _settle_the_rest(desk: Desk) -> None:
         "The customer still wants his: a new validity, new attempts; the function sends it.",
         *(ALICE, "the customer still wants it", "redrive", ASKED.guid),
     )
-    desk.act(
+    proposed = desk.act(
         "The other one has gone, and pays elsewhere: end it, so that nobody sends it any more.",
         *(ALICE, "the customer has gone", "close", LEFT.guid),
     )
-    _approve(desk, "asked at the branch")
+    desk.act("That, too, takes two.", BOB, "asked at the branch", "approve", _proposal_of(proposed))
 
 
-def _look_again(desk: Desk) -> list[dict[str, Any]]:
-    _until(lambda: not desk.read("stats")["rows"], _DRAINED_S, "rows are still open")
-    desk.give("Is anything open?", "stats")
+def _look_again(desk: Desk, stack: Stack) -> None:
+    _until(lambda: not _open(stack), _DRAINED_S, "rows are still open")
+    desk.give("Is anything open, or in doubt?", "stats")
     desk.give("And who has done what to the one that was sought?", "show", SOUGHT.guid)
-    rows: list[dict[str, Any]] = desk.read("stats")["rows"]
-    return rows
 
 
 def _until(is_so: Callable[[], bool], within_s: float, fault: str) -> None:

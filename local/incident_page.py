@@ -5,6 +5,7 @@ What is left out of a long table is said by a line that begins with `…`; nothi
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import Final
 
 from local.incident_desk import Said
@@ -13,6 +14,7 @@ BEGIN: Final = "<!-- incident -->"
 END: Final = "<!-- /incident -->"
 _LINES_MAX: Final = 12  # Of one table; a longer one is shortened to less, so that it pays.
 _LINES_KEPT: Final = 8
+_COLUMNS: Final = 100  # Of prose; what was printed keeps its lines.
 
 
 def written(page: Path, part: str) -> None:
@@ -27,12 +29,13 @@ def written(page: Path, part: str) -> None:
 
 def transcript(said: Iterable[Said], intro: str) -> str:
     """Return the part of the page."""
-    return "\n\n".join([intro, *map(_step, said)])
+    wrapped = (fill(each, _COLUMNS) for each in intro.split("\n\n"))
+    return "\n\n".join([*wrapped, *map(_step, said)])
 
 
 def _step(said: Said) -> str:
     ended = f"\n(exit code {said.code})" if said.code else ""
-    return f"{said.about}\n\n```text\n$ {said.line}\n{shortened(said.text)}{ended}\n```"
+    return f"{fill(said.about, _COLUMNS)}\n\n```text\n$ {said.line}\n{shortened(said.text)}{ended}\n```"
 
 
 def shortened(text: str) -> str:

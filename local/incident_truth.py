@@ -86,11 +86,19 @@ def _moved(opening: Mapping[str, int], journal: Iterable[Execution]) -> dict[str
 
 def _leaks(stack: Stack) -> Iterator[str]:
     """Name each amount, reference or payer's datum that stands in a log, and the log."""
-    amounts = "|".join(form for each in ALL for form in (str(each.amount), f"{each.amount:,}"))
-    texts = "|".join(map(re.escape, (*PAYER.values(), *(each.reference for each in ALL))))
-    # An amount on its own: no part of a time, an id or a longer number.
-    wanted = re.compile(rf"(?<![\w.,-])(?:{amounts})(?![\w,-]|\.\d)|{texts}")
     for group in (*stack.log_groups(), stack.name_of(OPERATOR_LOG)):
         for line in stack.operator.lines_of(group):
-            if found := wanted.search(line):
-                yield f"{group.rpartition('/')[2]}: {found[0]}"
+            if found := told_in(line):
+                yield f"{group.rpartition('/')[2]}: {found}"
+
+
+def told_in(line: str) -> str | None:
+    """Return what the line tells of a request's money or payer; None where it tells nothing."""
+    found = _TOLD.search(line)
+    return found[0] if found else None
+
+
+_AMOUNTS: Final = "|".join(form for each in ALL for form in (str(each.amount), f"{each.amount:,}"))
+_TEXTS: Final = "|".join(map(re.escape, (*PAYER.values(), *(each.reference for each in ALL))))
+# An amount on its own: no part of a time, an id or a longer number.
+_TOLD: Final = re.compile(rf"(?<![\w.-])(?:{_AMOUNTS})(?![\w-]|\.\d*[1-9])|{_TEXTS}")

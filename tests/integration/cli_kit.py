@@ -14,15 +14,22 @@ from typing import Any, Final
 from typer.testing import CliRunner, Result
 
 from cli.app import app
-from cli.command import Seams
-from cli.stack import Target, make_client
+from cli.command import Here, Seams
+from cli.desk import Desk, open_desk
+from cli.screen import Screen
+from cli.stack import Stack, Target, make_client
 from tests.emulated import client
-from tests.world import TABLE, Clock
+from tests.environment import ENVIRONMENT
+from tests.world import TABLE, Clock, World
 
 STACK: Final = "relayhub"
 RESOLVER: Final = "stack-resolver"
 REPROCESSOR: Final = "stack-reprocessor"
 PURGER: Final = "stack-purger"
+LOG_GROUP: Final = "/relayhub/relayhub/operators"
+
+# The declared fields of the requests that `paid` makes.
+MONEY: Final = (("amount", "/amount"), ("currency", "/currency"), ("reference", "/ref"))
 
 Function = Callable[[dict[str, Any]], Any]
 
@@ -35,7 +42,13 @@ class StubLambda:
     """
 
     functions: dict[str, list[Any] | Function] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)  # Of every function.
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def get_function_configuration(self, **request: Any) -> dict[str, Any]:
+        """Return the function's settings, which are those of a test's environment."""
+        assert request == {"FunctionName": RESOLVER}
+        return {"Environment": {"Variables": {**ENVIRONMENT, **self.environment}}}
 
     def invoke(self, **request: Any) -> dict[str, Any]:
         """Run the function and return what Lambda would."""
@@ -54,6 +67,49 @@ class StubLambda:
         except Exception as error:  # noqa: BLE001 - a function may fail in any way
             said = {"errorType": type(error).__name__, "errorMessage": str(error)}
             return {**_answer({**said, "stackTrace": ["line"]}), "FunctionError": "Unhandled"}
+
+
+@dataclass
+class StubLogs:
+    """CloudWatch Logs' client: it keeps the lines; moto's would refuse the test's clock."""
+
+    streams: list[str] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[Exception | dict[str, Any] | None] = field(default_factory=list)
+
+    def create_log_stream(self, **request: Any) -> None:
+        """Make a stream."""
+        assert request["logGroupName"] == LOG_GROUP
+        assert not {":", "*"} & set(request["logStreamName"])
+        self.streams.append(request["logStreamName"])
+
+    def put_log_events(self, **request: Any) -> dict[str, Any]:
+        """Keep one line, or do as the next fault says: raise, or answer so."""
+        fault = self.faults.pop(0) if self.faults else None
+        if isinstance(fault, Exception):
+            raise fault
+        if fault is not None:
+            return fault
+        assert request["logGroupName"] == LOG_GROUP
+        assert request["logStreamName"] == self.streams[-1]
+        (event,) = request["logEvents"]
+        self.lines.append(json.loads(event["message"]))
+        return {}
+
+    def of(self, line: str) -> list[dict[str, Any]]:
+        """Return the lines of one kind: intent, or outcome."""
+        return [each for each in self.lines if each["line"] == line]
+
+
+@dataclass
+class StubSts:
+    """STS's client: it says who the caller is."""
+
+    arn: str = "arn:aws:sts::123456789012:assumed-role/Admin/alice"
+
+    def get_caller_identity(self) -> dict[str, str]:
+        """Return the caller."""
+        return {"Account": "123456789012", "Arn": self.arn}
 
 
 def _answer(result: Any) -> dict[str, Any]:
@@ -87,6 +143,62 @@ class Terminal:
         return self.clients.get(service) or make_client(target, service)
 
 
+def paid(amount: str, currency: str = "JPY", reference: str = "R-1") -> bytes:
+    """Return a request of this amount, spelt so."""
+    return f'{{"amount":{amount},"currency":"{currency}","ref":"{reference}"}}'.encode()
+
+
+@dataclass
+class Office:
+    """A stack with a ledger, and the people who look after it."""
+
+    world: World
+    terminal: Terminal
+    logs: StubLogs
+    sts: StubSts
+
+    def as_person(self, name: str, role: str = "Admin") -> None:
+        """Let another person give the next commands."""
+        self.sts.arn = f"arn:aws:sts::123456789012:assumed-role/{role}/{name}"
+
+    def set(self, **variables: str) -> None:
+        """Deploy other settings, by the names of their variables."""
+        self.terminal.functions.environment.update(variables)
+
+    def run(self, *words: str) -> Result:
+        """Run one command line."""
+        return self.terminal.run(*words)
+
+    def desk(self) -> Desk:
+        """Return the desk as a command would open it."""
+        stack = Stack(Target(STACK), self.terminal.make_client)
+        clock = self.world.clock
+        return open_desk(Here(stack, Screen(as_json=True), clock, clock.advance))
+
+    def act(self, *words: str, code: int = 0) -> Any:
+        """Do something, for a reason; return its document."""
+        return self.terminal.json(*words, "--reason", "as agreed", code=code)
+
+    def refused(self, *words: str, code: int = 2) -> str:
+        """Do something that is refused; return the sentence."""
+        result = self.terminal.run(*words, "--reason", "as agreed")
+        assert result.exit_code == code, result.output
+        (line,) = [each for each in result.stderr.splitlines() if "is left out" not in each]
+        return str(line).removeprefix("relayhub: ")
+
+
+def open_office(world: World) -> Office:
+    """Return the office of the world's stack; its clients can be given faults."""
+    make_stack(world.queue_url)
+    logs, sts = StubLogs(), StubSts()
+    terminal = Terminal(world.clock)
+    terminal.clients |= {"dynamodb": world.dynamo, "s3": world.s3, "logs": logs, "sts": sts}
+    # Made once for all tests: to make a client takes longer than most commands.
+    terminal.clients |= {each: client(each) for each in ("cloudformation", "sqs")}
+    terminal.functions.environment["DEAD_LETTER_QUEUE_URL"] = world.queue_url
+    return Office(world, terminal, logs, sts)
+
+
 def make_stack(
     queue_url: str, *, without: str = "", name: str = STACK, more: Mapping[str, str] | None = None
 ) -> None:
@@ -97,6 +209,7 @@ def make_stack(
         "ResolverFunctionName": RESOLVER,
         "ReprocessorFunctionName": REPROCESSOR,
         "PurgerFunctionName": PURGER,
+        "OperatorLogGroupName": LOG_GROUP,
         **(more or {}),
     }
     template = {
