@@ -137,10 +137,10 @@ check: setup .venv-checkov/.stamp ## format, lint, types, the template and its t
 	$(CHECKOV) --file $(REPORTS)/transformed.json $(REPORTS)/canary.json
 	$(PY) -m tools.docs --check
 
-# The end-to-end tests share one stack, so they run one after the other.
+# The end-to-end tests of a file run one after the other; each of the two workers has its stack.
 test: setup build ## unit and integration tests, then end-to-end on the local stack
 	$(PY) -m pytest -n 2 --dist loadfile --ignore tests/e2e --junit-xml $(REPORTS)/fast.xml tests
-	$(PY) -m pytest --junit-xml $(REPORTS)/e2e.xml tests/e2e
+	$(PY) -m pytest -n 2 --dist loadfile --junit-xml $(REPORTS)/e2e.xml tests/e2e
 
 mutants: setup ## takes each guard away in turn: a named check must miss it; ONLY= a few
 	@$(PY) -m tools.mutants $(if $(ONLY),--only '$(ONLY)')

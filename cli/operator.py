@@ -87,12 +87,13 @@ class Operator:
                 done = run()
         except CommandError as error:
             outcome = "refused" if error.code is Exit.REFUSED else "failed"
-            self._tell(act_id, outcome, act=act, guid=guid, sentence=str(error))
+            self.tell(act_id, outcome, act=act, guid=guid, sentence=str(error))
             raise
-        self._tell(act_id, "done", act=act, guid=guid, **told(done))
+        self.tell(act_id, "done", act=act, guid=guid, **told(done))
         return done
 
-    def _tell(self, act_id: str, outcome: str, **facts: Any) -> None:
+    def tell(self, act_id: str, outcome: str, **facts: Any) -> None:
+        """Write what came of an act; that it could not be written is told."""
         fault = self.audit.tell(act_id, outcome, **facts)
         if fault:
             self.here.screen.note(

@@ -138,8 +138,9 @@ def approve(who: Operator, proposal: Proposal) -> Told:
 
     who.on_record("approve", take, lambda _: {"proposal": proposal.id}, proposal=proposal.id)
     person = Person(f"{proposal.by}, approved by {who.name}", proposal.reason)
-    rate = int(proposal.arguments.get("rate", 1))
-    return on_many(who, act, proposal.targets, person, rate)
+    told = on_many(who, act, proposal.targets, person, int(proposal.arguments.get("rate", 1)))
+    who.tell(proposal.id, "carried out", act=proposal.act, **told.document())
+    return told
 
 
 def _check(who: Operator, proposal: Proposal) -> None:

@@ -35,7 +35,8 @@ def transcript(said: Iterable[Said], intro: str) -> str:
 
 def _step(said: Said) -> str:
     ended = f"\n(exit code {said.code})" if said.code else ""
-    return f"{fill(said.about, _COLUMNS)}\n\n```text\n$ {said.line}\n{shortened(said.text)}{ended}\n```"
+    typed = f"$ {said.line}\n{shortened(said.text)}{ended}"
+    return f"{fill(said.about, _COLUMNS)}\n\n```text\n{typed}\n```"
 
 
 def shortened(text: str) -> str:

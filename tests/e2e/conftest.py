@@ -1,5 +1,6 @@
-"""One local stack for all end-to-end tests, and a core without faults for each of them."""
+"""One local stack for all end-to-end tests of a worker, and a core without faults for each."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ from local.stack_process import ending_in_order
 from local.stack_start import ROOT
 
 LOGS = ROOT / ".local" / "logs" / "e2e"
+SESSION = LOGS / f"session-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 MONEY = {"MoneyFields": '{"amount":"/amount","currency":"/currency"}'}
 
 
@@ -37,7 +39,7 @@ def built() -> None:
 def stack(built: None) -> Iterator[Stack]:
     """Return the running stack; its logs are in .local/logs/e2e."""
     del built
-    config = StackConfig(logs=LOGS / "session", parameters={**SHORT_LIMITS, **MONEY})
+    config = StackConfig(logs=SESSION, parameters={**SHORT_LIMITS, **MONEY})
     with ending_in_order(), Stack.running(config) as running:
         yield running
 

@@ -13,7 +13,7 @@ from local.channels import Channel
 from local.core_client import CoreControl
 from local.rounds import until_settled
 from local.stack import Stack
-from tests.e2e.conftest import LOGS
+from tests.e2e.conftest import SESSION
 from tests.markers import BAD_BODIES, BAD_HEADERS, HEADERS, MARKS, Outlets, reasons_of, told_of
 
 pytestmark = pytest.mark.e2e
@@ -148,7 +148,7 @@ def test_no_log_metric_or_other_channels_answer_bears_what_was_sent(
         assert any('"service"' in line for line in lines), f"{function} has written nothing"
         out.take(f"log and metrics of {function}", "\n".join(lines))
     for log in ("core.log", "emulator.log"):
-        out.take(log, (LOGS / "session" / log).read_text(errors="replace"))
+        out.take(log, (SESSION / log).read_text(errors="replace"))
     for row in stack.scan_rows():
         out.take("row", told_of(row))
     put_aside = rejects(stack)

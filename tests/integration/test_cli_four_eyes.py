@@ -132,6 +132,7 @@ def test_a_row_that_moved_on_since_it_was_proposed_is_left_alone(
     office.world.edit(**change)
     before = office.world.row()
     assert said in approve(office, proposal, code=2)["refused"]["G-1"]
+    assert said in office.logs.lines[-1]["refused"]["G-1"]
     assert office.world.row() == before
 
 

@@ -111,7 +111,7 @@ def test_the_function_answers_a_batch_and_counts_what_became_of_it(
     assert [each["code"] for each in put_aside(world)] == ["E905", "E904", "E907", "E905"]
     names = {"MessageRejected": 4, "Rejected.E904": 1, "Rejected.E905": 2, "Rejected.E907": 1}
     taken = {"Message.recorded": 1, "Message.rejected": 4, "Message.dropped": 1}
-    steps = {"Step.claimed": 1, "Step.not_sent": 1}
+    steps = {"Step.claimed": 1, "Step.not_sent": 1, "CoreRefused": 1}
     assert counted(capsys) == names | taken | steps
     assert world.hints() == [{"guid": "G-1", "attempt": 1}]
 
