@@ -20,7 +20,7 @@ from relayhub.answers import AnswerStore, AnswerStoreError
 from relayhub.controls import Controls
 from relayhub.flows.operate import RefusedError, UnwrittenError
 from relayhub.ledger import Ledger
-from relayhub.proposals import Proposals
+from relayhub.proposals import NoRoomError, Proposals
 from relayhub.queues import HintQueue
 from relayhub.row import UnreadableRowError
 from relayhub.settings import Settings, SettingsError, load
@@ -119,6 +119,12 @@ def telling() -> Iterator[None]:
         raise CommandError(str(error)) from error
     except UpkeepError as error:
         raise CommandError(f"the table gave no answer: {explain_code(str(error))}") from error
+    except NoRoomError as error:
+        raise CommandError(
+            f"the proposals that stand ({error.standing}) leave no room for this one: wait until one"
+            " is approved or expires, withdraw one by `relayhub withdraw`, or name fewer rows",
+            Exit.REFUSED,
+        ) from error
     except AnswerStoreError as error:
         raise CommandError(f"the bucket of answers failed: {error}") from error
     except UnreadableRowError as error:

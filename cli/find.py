@@ -12,6 +12,8 @@ from cli.command import Here
 from cli.desk import open_desk
 from cli.exits import CommandError, Exit
 from cli.functions import plural
+from cli.gather import Gathered
+from cli.list_rows import tell_missing
 from cli.options import UNITS_MAX, OnlyChannel, UnitsMax, amount, moment
 from cli.row_view import facts, state_of
 from cli.scan import scan
@@ -81,17 +83,27 @@ def find(
     with here.screen.working("scanning") as tell:
         seen = scan(desk, accepted, each, units_max, tell)
     found.sort(key=lambda row: (row.accepted_at, row.guid))
+    unreadable = tuple(sorted(desk.surveys.unreadable))
     _show(here, found, limit)
     if here.screen.as_json:
         rows = [facts(row) for row in found[:limit]]
-        here.screen.document({"found": len(found), "rows": rows, "scan": seen.document()})
+        here.screen.document(
+            {
+                "found": len(found),
+                "unreadable": list(unreadable),
+                "rows": rows,
+                "scan": seen.document(),
+            }
+        )
     else:
         here.screen.say(f"{plural(len(found), 'row')} found for {seen.units:,.1f} read units")
     if not seen.complete:
         here.screen.note(
             f"the scan stopped at {units_max:,} read units (--units-max): it did not see everything"
         )
-    return Exit.DONE if seen.complete else Exit.PARTLY
+    # One of them may be what is sought: nobody can tell.
+    tell_missing(here.screen, Gathered(unreadable=unreadable))
+    return Exit.DONE if seen.complete and not unreadable else Exit.PARTLY
 
 
 def _times(here: Here, from_: str | None, to: str | None) -> range:

@@ -42,6 +42,11 @@ class Runs:
         """Whether the last run left nothing."""
         return bool(self.reports[-1].get("complete", True))
 
+    @property
+    def held(self) -> bool:
+        """Whether the last run did nothing, since a person holds the job."""
+        return bool(self.reports[-1].get("held", False))
+
     def summary(self) -> dict[str, Any]:
         """Return what a JSON document says of the runs themselves."""
         return {"complete": self.complete, "runs": len(self.reports)}

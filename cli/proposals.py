@@ -1,4 +1,4 @@
-"""`relayhub proposals` and `approve`: what waits for a second person."""
+"""`relayhub proposals`, `approve` and `withdraw`: what waits for a second person."""
 
 from __future__ import annotations
 
@@ -68,6 +68,28 @@ def approve(
     return told.end
 
 
+def withdraw(
+    here: Here,
+    proposal_id: Annotated[str, typer.Argument(metavar="ID", help="As `proposals` names it.")],
+    *,
+    reason: Reason,
+    operator: OperatorName = None,
+) -> Exit:
+    """Take back what was proposed, by yourself or by another, so that nobody can approve it.
+
+    No row is touched.
+    """
+    who = Operator.at(here, operator, reason)
+    with telling():
+        proposal = _the(who.desk.proposals.all(), proposal_id)
+    proposing.withdraw(who, proposal)
+    if here.screen.as_json:
+        here.screen.document({"withdrawn": proposal.id, "act": proposal.act})
+    else:
+        here.screen.say(f"{proposal.id} is withdrawn: nobody can approve it any more")
+    return Exit.DONE
+
+
 def show_told(screen: Screen, act: str, told: Told) -> None:
     """Print what came of an act on many rows."""
     screen.say(f"{act}: {plural(len(told.done), 'row')} done")
@@ -84,7 +106,8 @@ def _the(there: list[Proposal], proposal_id: str) -> Proposal:
         if each.id == proposal_id:
             return each
     raise CommandError(
-        f"there is no proposal {proposal_id}: it was approved, has expired, or never was",
+        f"there is no proposal {proposal_id}: it was approved or withdrawn, has expired, or never"
+        " was",
         Exit.REFUSED,
     )
 

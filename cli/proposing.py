@@ -15,6 +15,7 @@ from cli.acts import Act, Name, proposed
 from cli.desk import telling
 from cli.exits import CommandError, Exit
 from cli.functions import plural
+from cli.identity import is_generated
 from cli.operator import Operator
 from cli.redrive import Pace
 from cli.rehearsal import rehearsing
@@ -128,19 +129,28 @@ def approve(who: Operator, proposal: Proposal) -> Told:
     with telling():
         act = proposed(proposal.act, proposal.arguments, who.desk.store.get)
 
-    def take() -> None:
-        if not who.desk.proposals.take(proposal):
-            raise CommandError(
-                f"{proposal.id} is gone: it was approved meanwhile, or its taking had no answer;"
-                " look at the rows, and propose it again if need be",
-                Exit.REFUSED,
-            )
-
-    who.on_record("approve", take, lambda _: {"proposal": proposal.id}, proposal=proposal.id)
+    _take(who, "approve", proposal)
     person = Person(f"{proposal.by}, approved by {who.name}", proposal.reason)
     told = on_many(who, act, proposal.targets, person, int(proposal.arguments.get("rate", 1)))
     who.tell(proposal.id, "carried out", act=proposal.act, **told.document())
     return told
+
+
+def withdraw(who: Operator, proposal: Proposal) -> None:
+    """Take a proposal back, one's own or another's; no row is touched. Raises CommandError."""
+    _take(who, "withdraw", proposal)
+
+
+def _take(who: Operator, act: str, proposal: Proposal) -> None:
+    def take() -> None:
+        if not who.desk.proposals.take(proposal):
+            raise CommandError(
+                f"{proposal.id} is gone: it was approved meanwhile, or withdrawn, or its taking had"
+                " no answer; look at the rows, and propose it again if need be",
+                Exit.REFUSED,
+            )
+
+    who.on_record(act, take, lambda _: {"proposal": proposal.id}, proposal=proposal.id)
 
 
 def _check(who: Operator, proposal: Proposal) -> None:
@@ -148,6 +158,12 @@ def _check(who: Operator, proposal: Proposal) -> None:
         raise CommandError(
             f"{proposal.id} expired at {rfc3339(proposal.expires_at)}: look at the rows as they are"
             " now, and propose it again",
+            Exit.REFUSED,
+        )
+    if is_generated(proposal.by):  # By a command line of before, which took such a name.
+        raise CommandError(
+            f"{proposal.id} was proposed by {proposal.by}, which names nobody: withdraw it, and let"
+            " a person propose it by name",
             Exit.REFUSED,
         )
     if same_person(proposal.by, who.name):

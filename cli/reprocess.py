@@ -17,6 +17,8 @@ from cli.functions import Runs, invoke_until_complete, plural
 from cli.rows import Rows, why_no_hint
 from cli.screen import Screen
 from cli.stack import Output
+from cli.switches import tell_held
+from relayhub.controls import Job
 from relayhub.guids import check_guid
 from relayhub.message import MalformedError
 from relayhub.queues import HintQueue
@@ -104,6 +106,8 @@ def _sweep(here: Here) -> Exit:
         moved=lambda report: report.get("hinted", 0) + report.get("ended", 0) > 0,
     )
     _show_sweep(here.screen, runs)
+    if runs.held:
+        return tell_held(here, Job.REPROCESSOR)
     if runs.complete:
         return Exit.DONE
     here.screen.note("not every row that is due was seen to: run it again, or leave it to schedule")
@@ -113,8 +117,11 @@ def _sweep(here: Here) -> Exit:
 def _show_sweep(screen: Screen, runs: Runs) -> None:
     due, hinted, ended = runs.first("due"), runs.total("hinted"), runs.total("ended")
     if screen.as_json:
-        screen.document(runs.summary() | {"due": due, "hinted": hinted, "ended": ended})
+        counts = {"due": due, "hinted": hinted, "ended": ended}
+        screen.document(runs.summary() | {"held": runs.held} | counts)
         return
+    if runs.held and not due:
+        return  # Nobody counted: "no row is due" would say too much.
     hints = plural(hinted, "hint")
     screen.say(f"{plural(due, 'row')} due: {hints} written, {ended:,} ended (E908)")
     if hinted + ended < due:

@@ -11,6 +11,8 @@ from cli.exits import CommandError, Exit
 from cli.functions import FunctionError, Report, Runs, invoke_until_complete, plural
 from cli.screen import Screen, spoken
 from cli.stack import Output
+from cli.switches import tell_held
+from relayhub.controls import Job
 
 # What the resolver says of a row that is as it was, and still due.
 _NOT_MOVED: Final = frozenset({"gone", "lost", "not_written", "skipped", "unreadable"})
@@ -53,6 +55,8 @@ def resolve(
             raise CommandError(f"--min-age {min_age}: {error.said}", Exit.REFUSED) from error
         raise
     _show(here.screen, runs, is_dry=dry_run)
+    if runs.held:
+        return tell_held(here, Job.RESOLVER)
     return _end(here.screen, runs, is_dry=dry_run)
 
 
@@ -69,8 +73,10 @@ def _show(screen: Screen, runs: Runs, *, is_dry: bool) -> None:
     due = runs.first("due")
     if screen.as_json:
         counts = {"due": due, "asked": asked, "steps": steps, "oldest_due_ms": oldest}
-        screen.document({"dry_run": is_dry} | runs.summary() | counts)
+        screen.document({"dry_run": is_dry} | runs.summary() | {"held": runs.held} | counts)
         return
+    if runs.held and not due:
+        return  # Nobody counted: "no row is due" would say too much.
     screen.say(f"{plural(due, 'row')} due" + ("" if is_dry else f", asked about {asked:,}"))
     if steps:
         screen.table(("step", "rows"), steps.most_common())

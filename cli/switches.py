@@ -10,7 +10,7 @@ import typer
 from cli.command import Here
 from cli.desk import open_desk, telling
 from cli.exits import CommandError, Exit
-from cli.functions import invoke_until_complete, plural
+from cli.functions import Runs, invoke_until_complete, plural
 from cli.operator import Operator
 from cli.options import OperatorName, Reason
 from cli.screen import Screen
@@ -61,13 +61,15 @@ def open_core(
         raise CommandError("the core is open already", Exit.REFUSED)
     # Whether this call, its first try, or another person opened it: it was closed, and is not now.
     _switched(who, "core open", who.desk.controls.open_core)
-    hinted = _sweep(here) if sweep else None
+    runs = _sweep(here) if sweep else None
+    hinted = None if runs is None else runs.total("hinted")
     told = "" if hinted is None else f"; {plural(hinted, 'row')} hinted at"
-    return _end(
+    end = _end(
         here,
         f"the core is open: {_WITHIN} requests are sent again{told}",
         {"core": "open", "hinted": hinted},
     )
+    return tell_held(here, Job.REPROCESSOR) if runs is not None and runs.held else end
 
 
 def core_status(here: Here) -> Exit:
@@ -78,7 +80,7 @@ def core_status(here: Here) -> Exit:
         here.screen.document(
             {
                 "core": "open" if switches.core is None else "closed",
-                "closed": None if switches.core is None else _document(switches.core),
+                "closed": None if switches.core is None else _closed(switches.core, switches),
                 "held": {str(job): _document(each) for job, each in switches.held.items()},
                 "strikes": switches.strikes,
             }
@@ -101,7 +103,14 @@ def hold_job(here: Here, job: JobName, *, reason: Reason, operator: OperatorName
         held = _read(who).held.get(job)
         told = f": {_by(held)}" if held else ""
         raise CommandError(f"the {job} is held already{told}", Exit.REFUSED)
-    return _end(here, f"the {job} is held: {_WITHIN} it does nothing more", {str(job): "held"})
+    end = _end(here, f"the {job} is held: {_WITHIN} it does nothing more", {str(job): "held"})
+    try:
+        sentence = _nobody_asks(_read(who))
+    except CommandError as error:
+        sentence = f"the {job} is held, but what else is switched off cannot be read: {error}"
+    if sentence:
+        here.screen.note(sentence)
+    return end
 
 
 def release_job(here: Here, job: JobName, *, reason: Reason, operator: OperatorName = None) -> Exit:
@@ -118,9 +127,59 @@ def tell_switches(screen: Screen, switches: Switches) -> None:
     if switches.core is not None:
         screen.say(f"the core is CLOSED: {_by(switches.core)}", "bold red")
         if switches.core.probe_at is not None:
-            screen.say(f"it opens by itself when an inquiry is answered, {_probe(switches.core)}")
+            _tell_probe(screen, switches.core, switches)
     for job, switch in switches.held.items():
         screen.say(f"the {job} is HELD: {_by(switch)}", "bold red")
+    if switches.core is None and (sentence := _nobody_asks(switches)):
+        screen.say(sentence, "bold red")
+
+
+def tell_held(here: Here, job: Job) -> Exit:
+    """Tell that a run did nothing, who holds the job, and how it is released; return the end."""
+    how = f"`relayhub release-job {job}` lets it go on"
+    try:
+        with telling():
+            held = open_desk(here).controls.read().held.get(job)
+    except CommandError as error:
+        here.screen.note(
+            f"the {job} is held, and did nothing; {how}; by whom is not known: {error}"
+        )
+        return Exit.PARTLY
+    if held is None:
+        here.screen.note(
+            f"the {job} did nothing: it was held until now, or could not read the switches; give"
+            " the command again"
+        )
+    else:
+        here.screen.note(f"the {job} is held, and did nothing: {_by(held)}; {how}")
+    return Exit.PARTLY
+
+
+def _tell_probe(screen: Screen, core: Switch, switches: Switches) -> None:
+    if sentence := _nobody_asks(switches):
+        screen.say(sentence, "bold red")
+    else:
+        asked = f"asked from {rfc3339(core.probe_at or 0)} on"
+        screen.say(f"it opens by itself when an inquiry is answered, {asked}")
+
+
+def _asked_by(switches: Switches) -> list[str]:
+    """Return the jobs that ask a core which the hub has closed."""
+    return [str(job) for job in Job if job not in switches.held]
+
+
+def _nobody_asks(switches: Switches) -> str | None:
+    """Say that a core which the hub closes stays closed; None where a job asks it, or nobody may.
+
+    What a person closed is asked by nobody in any case.
+    """
+    if _asked_by(switches) or (switches.core is not None and switches.core.probe_at is None):
+        return None
+    which = "the core that the hub closed" if switches.core else "a core that the hub closes"
+    return (
+        f"both jobs are held, so nobody asks {which}: it stays closed until `relayhub release-job`"
+        " or `relayhub core open`"
+    )
 
 
 def _read(who: Operator) -> Switches:
@@ -132,16 +191,15 @@ def _switched(who: Operator, act: str, run: Callable[[], bool]) -> bool:
     return who.on_record(act, run, lambda done: {"switched": done})
 
 
-def _sweep(here: Here) -> int | None:
+def _sweep(here: Here) -> Runs | None:
     # The reprocessor may know the old word for as long as it keeps what it read.
     here.sleep(CACHE_MS / 1000 + 0.5)
     try:
-        runs = invoke_until_complete(
+        return invoke_until_complete(
             *(here, Output.REPROCESSOR, {}),
             doing="sweeping",
             moved=lambda report: report.get("hinted", 0) > 0,
         )
-        return runs.total("hinted")
     except CommandError as error:
         here.screen.note(f"the sweep failed, its schedule does it within a minute: {error}")
         return None
@@ -159,8 +217,9 @@ def _by(switch: Switch) -> str:
     return f"by {switch.by} since {rfc3339(switch.at)} ({switch.reason})"
 
 
-def _probe(switch: Switch) -> str:
-    return f"asked from {rfc3339(switch.probe_at or 0)} on"
+def _closed(core: Switch, switches: Switches) -> dict[str, Any]:
+    asked_by = [] if core.probe_at is None else _asked_by(switches)
+    return {**_document(core), "asked_by": asked_by}
 
 
 def _document(switch: Switch) -> dict[str, Any]:

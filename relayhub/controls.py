@@ -9,9 +9,11 @@ conditional update.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
 from relayhub import dynamo
 from relayhub.dynamo import Applied, Conflict, NoAnswer, Refused
@@ -93,9 +95,9 @@ class Controls:
         """Return the switches, read consistently. Raises UpkeepError."""
         found = self._ask(self._client.get_item, Key=_KEY, ConsistentRead=True).get("Item", {})
         plain = {name: decode(value) for name, value in found.items()}
-        held = {job: Switch(**plain[name]) for job in Job if (name := _held(job)) in plain}
+        held = {job: _switch(plain[name]) for job in Job if (name := _held(job)) in plain}
         core = plain.get(_CORE)
-        switch = None if core is None else Switch(**core)
+        switch = None if core is None else _switch(core)
         return Switches(switch, held, plain.get(_STRIKES, 0), plain.get(_SCOPE))
 
     # --- By a person ---
@@ -134,16 +136,18 @@ class Controls:
         A count that cannot be written is no fault of the call: the next one counts again. Raises
         UpkeepError where the closing may not be written.
         """
-        counted = self._update(
-            {
-                "UpdateExpression": f"ADD {_STRIKES} :one",
-                "ExpressionAttributeValues": {":one": encode(1)},
-                "ReturnValues": "UPDATED_NEW",
-            }
-        )
-        if not isinstance(counted, Applied):
+        try:
+            # Once: sent again after a lost reply, one call would count twice.
+            counted = self._client.update_item(
+                TableName=self._table,
+                Key=_KEY,
+                UpdateExpression=f"ADD {_STRIKES} :one",
+                ExpressionAttributeValues={":one": encode(1)},
+                ReturnValues="UPDATED_NEW",
+            )
+        except (BotoCoreError, ClientError, HTTPClientError):
             return False
-        strikes = int(decode(counted.response["Attributes"][_STRIKES]))
+        strikes = int(decode(counted["Attributes"][_STRIKES]))
         self._known = replace(self._known, strikes=strikes)
         if strikes < limit:
             return False
@@ -225,6 +229,11 @@ class Controls:
                 raise UpkeepError("a read has no condition")
             case Refused(reason) | NoAnswer(reason):
                 raise UpkeepError(reason)
+
+
+def _switch(plain: Mapping[str, Any]) -> Switch:
+    """Return the switch; what a newer version adds to it is left out."""
+    return Switch(**{each.name: plain[each.name] for each in fields(Switch) if each.name in plain})
 
 
 def _plain(switch: Switch) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def key_of(guid: str, channel: str, scope: GuidScope) -> str:
     """
     if scope is GuidScope.GLOBAL:
         return guid
-    key = f"{guid}:{_spelt(channel)}"
+    key = f"{guid}:{spelt(channel)}"
     if len(key) > GUID_LENGTH_MAX:
         raise MalformedError(_too_long(len(key) - len(guid)))
     return key
@@ -70,7 +70,8 @@ def guid_of(key: str, scope: GuidScope) -> str:
     return key if scope is GuidScope.GLOBAL else key.rpartition(":")[0] or key
 
 
-def _spelt(channel: str) -> str:
+def spelt(channel: str) -> str:
+    """Return the channel's name in letters, digits, `.`, `-` and `_`; two names never alike."""
     # A claim of a token may hold what is no text; it is a name like any other.
     name = channel.encode("utf-8", "surrogatepass")
     return _NOT_PLAIN.sub(lambda found: b"_%02X" % found[0][0], name).decode("ascii")

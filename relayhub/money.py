@@ -37,7 +37,8 @@ def _text(document: object, pointer: str) -> str:
         return ""
     if isinstance(value, Number):
         return value.text
-    return value if isinstance(value, str) else ""
+    # Half a character, as of a text that was cut, could not be stored.
+    return value if isinstance(value, str) and value.isprintable() else ""
 
 
 def number(text: str | None) -> Decimal | None:

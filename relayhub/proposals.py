@@ -8,8 +8,8 @@ approves one takes it out first, so that it is carried out once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, TypeVar
 
 from relayhub import dynamo
 from relayhub.dynamo import Applied, Conflict, NoAnswer, Refused
@@ -18,6 +18,18 @@ from relayhub.upkeep import UpkeepError
 
 GUIDS_MAX: Final = 1_000  # The row that bears the proposals has its size.
 _KEY: Final = {"guid": encode("!proposals")}
+# DynamoDB's word for an item over 400 KB, as for every other request that it cannot take.
+_TOO_LARGE: Final = "ValidationException"
+
+T = TypeVar("T")
+
+
+class NoRoomError(Exception):
+    """The row that bears the proposals has no room for one more; so many stand."""
+
+    def __init__(self, standing: int) -> None:
+        super().__init__(f"{standing} stand")
+        self.standing = standing
 
 
 @dataclass(frozen=True)
@@ -67,20 +79,27 @@ class Proposals:
                 raise UpkeepError(reason)
 
     def propose(self, proposal: Proposal, now_ms: int) -> None:
-        """Keep the proposal, and forget those that expired. Raises UpkeepError."""
-        expired = [each.id for each in self.all() if each.expires_at <= now_ms]
+        """Keep the proposal, and forget those that expired. Raises UpkeepError, NoRoomError."""
+        there = self.all()
+        expired = [each.id for each in there if each.expires_at <= now_ms]
         names = {f"#old{place}": each for place, each in enumerate(expired)}
         removal = f" REMOVE {', '.join(names)}" if names else ""
-        self._update(
-            {
-                "UpdateExpression": f"SET #new = :new{removal}",
-                "ExpressionAttributeNames": {"#new": proposal.id, **names},
-                "ExpressionAttributeValues": {":new": encode(asdict(proposal))},
-            }
-        )
+        try:
+            self._update(
+                {
+                    "UpdateExpression": f"SET #new = :new{removal}",
+                    "ExpressionAttributeNames": {"#new": proposal.id, **names},
+                    "ExpressionAttributeValues": {":new": encode(asdict(proposal))},
+                }
+            )
+        except UpkeepError as error:
+            standing = len(there) - len(expired)
+            if str(error) == _TOO_LARGE and standing:
+                raise NoRoomError(standing) from error
+            raise
 
     def take(self, proposal: Proposal) -> bool:
-        """Take the proposal out, for one approver; False if it is gone. Raises UpkeepError."""
+        """Take the proposal out, for one person; False if it is gone. Raises UpkeepError."""
         return self._update(
             {
                 "UpdateExpression": "REMOVE #it",
@@ -111,5 +130,11 @@ def _last(identity: str) -> str:
 
 
 def _proposal(plain: dict[str, Any]) -> Proposal:
-    targets = tuple(Target(**each) for each in plain.pop("targets"))
-    return Proposal(targets=targets, **plain)
+    targets = tuple(_known(Target, each) for each in plain["targets"])
+    return _known(Proposal, {**plain, "targets": targets})
+
+
+def _known(kind: type[T], plain: Mapping[str, Any]) -> T:
+    """Return what was kept; what a newer version adds to it is left out."""
+    names: Any = kind
+    return kind(**{each.name: plain[each.name] for each in fields(names) if each.name in plain})

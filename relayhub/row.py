@@ -117,7 +117,7 @@ def _open_group(row: Row) -> str | None:
         return None
     if row.hold and not (row.hold is Hold.RESTORED and row.state is State.UNKNOWN):
         return HELD
-    return PARKED if row.parked else row.state
+    return PARKED if row.parked and row.state is State.FAILED else row.state
 
 
 def with_entry(row: Row, entry: Entry) -> tuple[tuple[Entry, ...], int]:

@@ -20,12 +20,16 @@ class Run:
 
 
 def read_run(event: object) -> Run:
-    """Return what the event asks for; raises UnknownEventError. Only the JSON true is a dry run."""
+    """Return what the event asks for. Raises UnknownEventError."""
     if not isinstance(event, dict):
         raise UnknownEventError(
             "This is no event of a schedule: invoke the function with a JSON object, such as {}."
         )
+    # What was meant as a dry run must not be taken for a real one, nor the other way round.
+    is_dry = event.get("dry_run", False)
+    if not isinstance(is_dry, bool):
+        raise UnknownEventError("dry_run is neither true nor false: send one of them, or none.")
     min_age_s = event.get("min_age_s")
     if "min_age_s" in event and (isinstance(min_age_s, bool) or not isinstance(min_age_s, int)):
         raise UnknownEventError("min_age_s is not a whole number of seconds: send one, or none.")
-    return Run(event.get("dry_run") is True, min_age_s)
+    return Run(is_dry, min_age_s)

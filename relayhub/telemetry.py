@@ -146,7 +146,9 @@ def surveyed(found: survey.Survey, *, core_is_closed: bool) -> None:
     for group, rows in found.rows.items():
         _count(f"OpenRows.{group}", rows)
     for state in ("UNKNOWN", "HELD"):
-        _milliseconds(f"OldestAge.{state}", found.oldest_age_ms.get(state, 0))
+        # No row was found only where all were looked for.
+        if found.complete or state in found.oldest_age_ms:
+            _milliseconds(f"OldestAge.{state}", found.oldest_age_ms.get(state, 0))
     _count("SurveyIncomplete", int(not found.complete))
     _count("CoreClosed", int(core_is_closed))
 

@@ -8,7 +8,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from relayhub import dynamo, gauges, telemetry
-from relayhub.flows import resolve, survey
+from relayhub.flows import circuit, resolve, survey
 from relayhub.hub import Hub, build
 from relayhub.message_event import UnknownEventError
 from relayhub.run_event import Run, read_run
@@ -19,6 +19,7 @@ from relayhub.upkeep import UpkeepError
 hub = build()
 surveys = Surveys(dynamo.make_client(), hub.settings.table_name)
 monitor = gauges.Gauges(gauges.make_client(), telemetry.metrics.namespace)
+_LOOK_SHARE = 3  # A look at all that is open may take this part of the time, as one third.
 
 
 @telemetry.logger.inject_lambda_context(clear_state=True)
@@ -31,18 +32,20 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """
     dead_at_ms = context.get_remaining_time_in_millis() + hub.now_ms()
     asked = read_run(event)
+    if not asked.is_dry:
+        # First, and for a part of the time only: a core in trouble uses up the rest.
+        look(hub.now_ms() + context.get_remaining_time_in_millis() // _LOOK_SHARE)
     report = resolve.run(_as_asked(asked), dead_at_ms, dry_run=asked.is_dry)
     if not asked.is_dry:
         hub.controls.bind_scope(hub.settings.guid_scope)
         telemetry.resolved(report)
-        look(dead_at_ms)
     return vars(report)
 
 
-def look(dead_at_ms: int) -> None:
+def look(until_ms: int) -> None:
     """Tell the alarms what is open now, and how much money is in doubt."""
-    found = survey.run(hub, surveys, dead_at_ms)
-    telemetry.surveyed(found, core_is_closed=hub.controls.known.core is not None)
+    found = survey.run(hub, surveys, until_ms)
+    telemetry.surveyed(found, core_is_closed=circuit.is_closed(hub))
     fault = monitor.put(survey.gauges(found))
     if fault:
         hub.note("gauges_lost", reason=fault)

@@ -54,7 +54,8 @@ def run(hub: Hub, claim: Stored, by: str) -> Settled:
         left_s = (send_until_ms - hub.now_ms()) / 1000
         outcome = hub.core.send(_request(row, send_until_ms), within_s=left_s)
     settled = _settle(hub, row, outcome, by)
-    if not stopped:
+    if not stopped and send_until_ms != row.valid_until:
+        # What a short validity cut off says nothing of the core.
         circuit.heard(hub, outcome, row.dead_at or 0)
     return settled
 
@@ -73,11 +74,12 @@ def _settle(hub: Hub, row: Row, outcome: SendOutcome, by: str) -> Settled:
 
 def _why_not_to_send(hub: Hub, claim: Stored, send_until_ms: int) -> str | None:
     """Say what stops the call at the last moment before connecting; None if nothing does."""
-    row, now_ms = claim.row, hub.now_ms()
+    row = claim.row
+    if circuit.is_closed(hub):
+        return "core_closed"
+    now_ms = hub.now_ms()
     if now_ms >= send_until_ms:
         return "claim_too_slow"
-    if hub.controls.known.core:
-        return "core_closed"
     if row.hold or row.cancel:
         # A claim whose reply was lost is found again as the row is now, flags included.
         return "stopped"
@@ -176,7 +178,8 @@ def _fenced(hub: Hub, found: Row, mine: Row, answer: Answer, by: str) -> Settled
         if row.schema > SCHEMA:
             break
         if _contradicts(hub, row, mine, answer):
-            changes = {"hold": row.hold or Hold.CONTRADICTION, "expires_at": None}
+            # Over a person's own hold, too: that one may be let go as if nothing were known.
+            changes = {"hold": Hold.CONTRADICTION, "expires_at": None}
             outcome = hub.ledger.move(row, Event.HELD, who, hub.now_ms(), **changes)
         else:
             outcome = hub.ledger.move(row, Event.FENCED, who, hub.now_ms())
@@ -190,7 +193,7 @@ def _fenced(hub: Hub, found: Row, mine: Row, answer: Answer, by: str) -> Settled
             case _:
                 break
     hub.note("contradiction", state=row.state, not_written=True, **facts)
-    return Settled(replace(row, hold=row.hold or Hold.CONTRADICTION), None, stored=False)
+    return Settled(replace(row, hold=Hold.CONTRADICTION), None, stored=False)
 
 
 def _unstored(hub: Hub, row: Row, answer: Answer, reason: str) -> Settled:

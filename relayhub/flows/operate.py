@@ -23,6 +23,7 @@ from relayhub.ledger import PERSON, Found, Stored
 from relayhub.row import Row
 from relayhub.states import SCHEMA, Code, Delivery, Event, Hold, State, Why
 from relayhub.times import rfc3339
+from relayhub.upkeep import UpkeepError
 
 if TYPE_CHECKING:
     from relayhub.hub import Hub
@@ -95,12 +96,14 @@ def release(hub: Hub, row: Row, person: Person) -> Row:
     if not row.hold:
         raise RefusedError("it is not held")
     if row.state is State.DONE:
+        _demand_no_contradiction(hub, row)
         return _write(hub, row, Event.RELEASED, person, _done_again(hub, row))
     if row.state is State.UNKNOWN:
         return _write(hub, row, Event.RELEASED, person, _asked_again(hub, row))
-    if row.state is State.FAILED and row.hold in {Hold.CONTRADICTION, Hold.FORGOTTEN}:
-        # It says "not executed", and something said otherwise: only the core's word decides.
-        changes = _asked_again(hub, row) | {"code": Code.E901, "why": None}
+    if row.hold in {Hold.CONTRADICTION, Hold.FORGOTTEN}:
+        # It says "not executed", or will; something said otherwise: only the core's word decides.
+        _demand_no_sender(hub, row)
+        changes = _asked_again(hub, row) | {"code": Code.E901, "why": None, "parked": None}
         return _write(hub, row, Event.RESTORED, person, changes)
     return _write(hub, row, Event.RELEASED, person, {"hold": None, "doubted": True})
 
@@ -116,6 +119,7 @@ def redrive(hub: Hub, row: Row, person: Person, valid_until: int) -> Row:
             "it is interactive: its customer waited and has gone; only its channel's own resend"
             " may send it, or close it so that the channel may start anew"
         )
+    _demand_clock(hub)
     if valid_until <= hub.now_ms():
         raise RefusedError(f"the new validity would have ended at {rfc3339(valid_until)} already")
     changes = {
@@ -210,8 +214,7 @@ def _provable_from(hub: Hub, row: Row) -> int:
         raise RefusedError(
             f"the core may still begin with it: not executed can be said from {rfc3339(from_ms)}"
         )
-    if hub.upkeep.look_at_clock():
-        raise RefusedError("this machine's clock is off: set it right first")
+    _demand_clock(hub)
     return from_ms
 
 
@@ -222,6 +225,7 @@ def _done_again(hub: Hub, row: Row) -> dict[str, Any]:
 
 def _asked_again(hub: Hub, row: Row) -> dict[str, Any]:
     """Return the fields of a row in doubt whose every NOT_FOUND so far proves nothing any more."""
+    _demand_clock(hub)
     settings, now_ms = hub.settings, hub.now_ms()
     doubt_s = settings.core_longest_s + settings.longest_timeout_s + settings.clock_skew_s
     return {
@@ -230,10 +234,37 @@ def _asked_again(hub: Hub, row: Row) -> dict[str, Any]:
         "not_found_at": None,
         "inquiries": 0,
         "ask_after": max(row.ask_after or 0, now_ms + doubt_s * 1000),
-        # The core's memory counts from here: the person has seen that it still can tell.
         "sent_at": row.sent_at or now_ms,
+        "core": row.core or settings.core_name,
         "due_at": now_ms,
     }
+
+
+def _demand_clock(hub: Hub) -> None:
+    """Refuse under a wrong clock: by its times a NOT_FOUND would count too early."""
+    try:
+        is_off = hub.upkeep.look_at_clock()
+    except UpkeepError as error:
+        raise UnwrittenError(f"the ledger gave no answer ({error}); nothing is written") from error
+    if is_off:
+        raise RefusedError("this machine's clock is off: set it right first")
+
+
+def _demand_no_contradiction(hub: Hub, row: Row) -> None:
+    is_executed = hub.settings.definite_codes.is_executed(row.code or "")
+    if row.hold is Hold.CONTRADICTION and not is_executed:
+        raise RefusedError(
+            f"its stored answer is {row.code}, not executed, and another one said otherwise: E901"
+            " is the truth for its channel; settle it outside, and leave it on hold"
+        )
+
+
+def _demand_no_sender(hub: Hub, row: Row) -> None:
+    if row.state is not State.SENT:
+        return
+    ended_ms = (row.dead_at or 0) + hub.settings.clock_skew_s * 1000
+    if hub.now_ms() <= ended_ms:
+        raise RefusedError(f"its sender may still be at it, until {rfc3339(ended_ms)}")
 
 
 def _demand_failed(row: Row, what: str) -> None:

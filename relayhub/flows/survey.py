@@ -6,14 +6,15 @@ into no log line.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from relayhub.gauges import Gauge
+from relayhub.guids import spelt
 from relayhub.money import number, total
 from relayhub.row import HELD, PARKED, Row
 from relayhub.states import State
@@ -29,6 +30,8 @@ _BATCH: Final = 100
 _ROWS_MAX: Final = 2_000  # So many rows in doubt are read; more than that is an alarm by itself.
 _WORST_MS: Final = 8_000  # The longest that one batch, or one page, may take.
 NO_CURRENCY: Final = "-"
+OTHER_CURRENCY: Final = "other"
+_CURRENCY: Final = re.compile(r"[A-Za-z0-9-]{1,16}")
 
 
 @dataclass
@@ -78,6 +81,7 @@ def run(hub: Hub, surveys: Surveys, dead_at_ms: int) -> Survey:
         survey.rows[group] += len(guids)
         if group in _DOUBTFUL:
             doubtful += guids
+    doubtful = list(dict.fromkeys(doubtful))  # A row may have moved between two looks.
     for first in range(0, len(doubtful), _BATCH):
         if first >= _ROWS_MAX or hub.now_ms() + _WORST_MS > dead_at_ms:
             survey.complete = False
@@ -105,20 +109,24 @@ def _look(hub: Hub, surveys: Surveys, guids: list[str], survey: Survey) -> bool:
 
 
 def gauges(survey: Survey) -> list[Gauge]:
-    """Return the sums in doubt as metrics: by channel and currency, and by currency alone."""
-    sums = survey.in_doubt.by
-    totals: dict[str, Decimal] = {}
-    for (_, currency), amount in sums.items():
-        totals[currency] = totals.get(currency, Decimal(0)) + amount
-    return [*_by_channel(sums), *_by_currency(totals)]
+    """Return the sums in doubt as metrics: by channel and currency, and by currency alone.
 
-
-def _by_channel(sums: dict[tuple[str, str], Decimal]) -> Iterable[Gauge]:
-    for (channel, currency), amount in sums.items():
-        about = {"channel": channel, "currency": currency}
-        yield Gauge("MoneyInDoubt", float(amount), about)
-
-
-def _by_currency(totals: dict[str, Decimal]) -> Iterable[Gauge]:
-    for currency, amount in totals.items():
-        yield Gauge("MoneyInDoubt", float(amount), {"currency": currency})
+    A dimension takes no text as it comes: one odd one would be refused together with all others.
+    """
+    by_channel: dict[tuple[str, str], Decimal] = {}
+    by_currency: dict[str, Decimal] = {}
+    for (channel, written), amount in survey.in_doubt.by.items():
+        currency = written if _CURRENCY.fullmatch(written) else OTHER_CURRENCY
+        key = (spelt(channel), currency)
+        by_channel[key] = total(by_channel.get(key, Decimal(0)), amount)
+        by_currency[currency] = total(by_currency.get(currency, Decimal(0)), amount)
+    return [
+        *(
+            Gauge("MoneyInDoubt", float(amount), {"channel": channel, "currency": currency})
+            for (channel, currency), amount in by_channel.items()
+        ),
+        *(
+            Gauge("MoneyInDoubt", float(amount), {"currency": currency})
+            for currency, amount in by_currency.items()
+        ),
+    ]

@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.e2e, needs_broker]
 
 LIMITS: Final = {
     **SHORT_LIMITS,
+    "CircuitAfter": "0",  # Else the core stays closed for a while when it is back.
     "KafkaKeyIsGuid": "true",
     "SourceOperations": '{"kafka:receipts":"receipt"}',
 }

@@ -115,7 +115,8 @@ def guids(client: Any) -> set[str]:
 
 
 def resolver_requests(dynamo: FaultyClient, hub: Hub) -> int:
-    """Return how many requests one run of the resolver makes."""
+    """Return how many requests one run of the resolver makes, the switches known."""
+    hub.controls.switches()
     dynamo.calls.clear()
     report = resolve.run(hub, NOW_MS + 60_000)
     assert report.complete

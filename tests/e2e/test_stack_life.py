@@ -104,7 +104,7 @@ def test_nothing_is_left_of_a_stack_that_ended(built: None) -> None:
         assert state.is_dir()
         pids = [stack.emulator.child.pid, stack.parts.core.pid, *workers]
         port = stack.emulator.port
-    assert _alive(pids) == []
+    _until(lambda: _alive(pids) == [])
     assert not is_listening(port)
     assert not state.exists()
 

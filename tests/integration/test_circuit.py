@@ -11,7 +11,7 @@ from relayhub.core import Answered, Doubt, NotSent, SendOutcome
 from relayhub.flows import resolve
 from relayhub.flows.reprocess import Taken
 from relayhub.states import State
-from tests.emulated import refused
+from tests.emulated import refused, reply_lost
 from tests.maintenance import NOT_FOUND, UNDECIDED, reprocessor, resolver, sweep
 from tests.plant import Works
 from tests.world import EXECUTED, REFUSED, document
@@ -345,3 +345,58 @@ def test_nothing_is_sent_on_switches_that_cannot_be_read(works: Works) -> None:
     assert reprocessor(works, "G-1") is Taken.WAITS
     assert resolver(works).held
     assert (len(works.core.sent), works.core.asked) == (1, [])
+
+
+def test_a_closing_is_seen_though_the_claim_is_slow(works: Works) -> None:
+    """What a function knows is looked at once more right before the connection."""
+    dynamo = works.dynamo
+    other = works.make_hub(works.hub.settings)
+
+    def shut() -> None:
+        other.controls.close_core(Switch("operator alice", "maintenance", works.clock()))
+        works.clock.advance(3)
+
+    dynamo.before["put_item"].append(shut)
+    assert works.post().code == "E902"
+    assert works.core.sent == []
+
+
+def test_the_probe_that_opens_the_core_goes_on_to_send(works: Works) -> None:
+    """The row that brought the turn is not claimed in vain."""
+    closed_by_hub(works)
+    works.clock.advance(16)
+    works.core.findings += [NOT_FOUND] * 2
+    assert reprocessor(works, "H-0") is Taken.SENT
+    assert (works.held("H-0").state, works.held("H-0").resends) == (State.DONE, 1)
+
+
+def test_what_a_short_validity_cut_off_is_no_strike(works: Works) -> None:
+    """Else one channel could close the core for all."""
+    for number in range(3):
+        works.core.outcomes.append(SILENT)
+        works.post(f"G-{number}", headers={"valid-until": "2027-01-15T08:00:05Z"})
+    assert len(works.core.sent) == 3
+    assert core(works) is None
+
+
+def test_a_call_counts_once_though_the_reply_to_its_count_is_lost(works: Works) -> None:
+    """A count has no condition, so it is never sent again."""
+    works.switchboard.faults["update_item"].append(reply_lost)
+    works.core.outcomes.append(SILENT)
+    works.post()
+    assert works.hub.controls.read().strikes == 1
+
+
+def test_no_count_is_written_without_time_for_it(works: Works) -> None:
+    """The channel's answer comes first."""
+    works.core.outcomes.append(SILENT)
+    works.core.during.append(lambda: works.clock.advance(22))
+    assert works.post().code == "E901"
+    assert works.hub.controls.read().strikes == 0
+
+
+def test_what_a_newer_version_adds_to_a_switch_is_left_out(works: Works) -> None:
+    """A roll-back does not stop the hub."""
+    works.edit("!control", core_closed={"by": "x", "reason": "y", "at": 1, "until": 2})
+    assert works.post().code == "E902"
+    assert core(works) == Switch("x", "y", 1)

@@ -153,6 +153,50 @@ def test_the_callers_identity_is_the_actor(office: Office, arn: str, name: str) 
     assert office.world.held().history[-1]["by"] == f"operator {name}"
 
 
+@pytest.mark.parametrize(
+    "session",
+    [
+        "botocore-session-1800000000",
+        "AWSCLI-Session",
+        "AWS-CLI-session-1800000000",
+        "aws-go-sdk-1800000000000",
+        "aws-sdk-js-1800000000000",
+        "aws-sdk-java-1800000000000",
+        "aws-dotnet-sdk-session-638000000000000000",
+    ],
+)
+@pytest.mark.parametrize("words", [("hold", "G-1"), ("core", "close")], ids=" ".join)
+def test_a_session_that_a_tool_named_is_nobody_and_may_do_nothing(
+    office: Office, words: tuple[str, ...], session: str
+) -> None:
+    """Its name is another one at each command; how to have one's own is told, and reading goes on."""
+    before = office.world.fail()
+    office.as_person(session)
+    said = office.refused(*words)
+    assert said.startswith(f"role/Admin/{session} names nobody")
+    assert "set role_session_name" in said
+    assert "AWS_ROLE_SESSION_NAME" in said
+    assert office.logs.lines == []
+    assert office.world.row() == before
+    assert office.terminal.json("core", "status")["core"] == "open"
+    assert office.terminal.json("show", "G-1")["row"]["state"] == "FAILED"
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:sts::1:assumed-role/botocore-session-7/alice",
+        "arn:aws:sts::1:assumed-role/Admin/alice-botocore-session-7",
+        "arn:aws:iam::1:user/botocore-session-7",
+    ],
+)
+def test_a_persons_own_name_is_taken_whatever_it_reminds_of(office: Office, arn: str) -> None:
+    """A session's whole name must be a tool's; a user has the name that somebody gave."""
+    office.world.fail()
+    office.sts.arn = arn
+    office.act("hold", "G-1")
+
+
 def test_a_name_is_given_on_a_local_stack_alone_and_there_it_must_be(office: Office) -> None:
     """On AWS nobody may say that he is another."""
     office.world.fail()

@@ -58,6 +58,7 @@ def test_a_transaction_is_found_by_what_is_known_of_it(
     told = sold.terminal.json("find", *words)
     assert [each["guid"] for each in told["rows"]] == guids
     assert told["scan"]["complete"]
+    assert told["unreadable"] == []
 
 
 def test_what_a_find_costs_is_bounded_and_told(sold: Office) -> None:
@@ -83,6 +84,18 @@ def test_a_scan_of_several_pages_sees_each_row_once(sold: Office) -> None:
     sold.world.dynamo.faults["scan"] = [_one_page] * 4
     told = sold.terminal.json("find", "--from", "2027-01-15T08:00:00Z")
     assert [each["guid"] for each in told["rows"]] == [f"T-{number}" for number in range(1, 6)]
+
+
+def test_a_row_that_cannot_be_read_is_told_since_it_may_be_the_one(sold: Office) -> None:
+    """The others are found; the exit code says that not everything was seen."""
+    sold.world.edit("T-2", state="LATER")
+    told = sold.terminal.json("find", "--amount", "1000", code=3)
+    assert [each["guid"] for each in told["rows"]] == ["T-1", "T-4"]
+    assert told["unreadable"] == ["T-2"]
+    assert told["scan"]["complete"]
+    result = sold.run("find", "--amount", "1000")
+    assert result.exit_code == 3
+    assert "the row of T-2 cannot be read" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from relayhub.states import State
-from tests.emulated import never_arrives, reply_lost
+from tests.emulated import never_arrives, refused, reply_lost
 from tests.integration.cli_kit import Office, open_office
 from tests.world import BUCKET, EXECUTED, World
 
@@ -228,6 +229,60 @@ def test_too_many_rows_are_not_proposed(office: Office, monkeypatch: pytest.Monk
     office.world.fail("F-2")
     said = office.refused("redrive", "F-1", "F-2")
     assert said == "2 rows are too many for one proposal: narrow it to 1"
+
+
+@pytest.mark.parametrize("by", ["alice", "bob"], ids=["himself", "another"])
+def test_a_proposal_is_withdrawn_and_can_be_approved_no_more(office: Office, by: str) -> None:
+    """By its proposer or by anybody, on record; the row is as it was."""
+    before = office.world.fail()
+    proposal = proposed(office, "close", "G-1")
+    office.as_person(by)
+    assert office.act("withdraw", proposal) == {"withdrawn": proposal, "act": "close"}
+    intent, outcome = office.logs.lines[-2:]
+    assert (intent["line"], intent["act"], intent["by"], intent["reason"], intent["proposal"]) == (
+        *("intent", "withdraw", f"role/Admin/{by}", "as agreed", proposal),
+    )
+    assert (outcome["outcome"], outcome["act"]) == ("done", "withdraw")
+    office.as_person("carol")
+    assert "it was approved or withdrawn" in office.refused("approve", proposal)
+    assert "it was approved or withdrawn" in office.refused("withdraw", proposal)
+    assert office.world.row() == before
+
+
+def test_a_proposal_that_is_approved_at_the_same_moment_is_not_withdrawn(office: Office) -> None:
+    """Nobody is told that it was, while it is carried out."""
+    office.world.fail()
+    proposal = proposed(office, "close", "G-1")
+    known = office.desk().proposals
+    (found,) = known.all()
+    office.world.dynamo.before["update_item"] = [lambda: known.take(found)]
+    assert f"{proposal} is gone: it was approved meanwhile" in office.refused("withdraw", proposal)
+    assert office.logs.of("outcome")[-1]["outcome"] == "refused"
+
+
+def test_a_proposal_for_which_there_is_no_room_is_refused_in_words(office: Office) -> None:
+    """How many stand, and what to do."""
+    office.world.fail("F-1")
+    office.world.fail("F-2")
+    proposal = proposed(office, "close", "F-1")
+    office.world.dynamo.faults["update_item"] = [refused("ValidationException")]
+    said = office.refused("close", "F-2")
+    assert said.startswith("the proposals that stand (1) leave no room for this one: wait")
+    assert "`relayhub withdraw`" in said
+    office.act("withdraw", proposal)
+    proposed(office, "close", "F-2")
+
+
+def test_a_proposal_of_nobody_is_approved_by_nobody(office: Office) -> None:
+    """A command line of before may have made it; whoever it was may be who approves."""
+    office.world.fail()
+    proposal = proposed(office, "close", "G-1")
+    known = office.desk().proposals
+    (made,) = known.all()
+    known.propose(replace(made, by="role/Admin/botocore-session-1800000000"), office.world.clock())
+    office.as_person("bob")
+    assert "which names nobody: withdraw it" in office.refused("approve", proposal)
+    assert office.world.held().state is State.FAILED
 
 
 def test_without_the_setting_one_person_is_enough(office: Office) -> None:

@@ -226,6 +226,7 @@ def test_the_sweep_is_run_until_complete(terminal: Terminal) -> None:
     assert terminal.json("reprocess") == {
         "complete": True,
         "runs": 2,
+        "held": False,
         "due": 9,
         "hinted": 7,
         "ended": 1,

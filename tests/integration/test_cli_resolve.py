@@ -124,6 +124,7 @@ def test_runs_go_on_until_the_report_says_complete(terminal: Terminal) -> None:
         "dry_run": False,
         "complete": True,
         "runs": 2,
+        "held": False,
         "due": 9,
         "asked": 9,
         "steps": {"processed": 8, "not_found": 1},

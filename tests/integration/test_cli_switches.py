@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from relayhub.controls import HUB, Job, Switch
-from relayhub.flows import reprocess
+from relayhub.flows import reprocess, resolve
 from relayhub.states import State
 from tests.emulated import never_arrives, refused, reply_lost
-from tests.integration.cli_kit import REPROCESSOR, Office, open_office
+from tests.integration.cli_kit import REPROCESSOR, RESOLVER, Office, open_office
 from tests.maintenance import NOT_FOUND, reprocessor, resolver, sweep
 from tests.world import World, document
 
@@ -67,6 +67,7 @@ def test_who_closed_the_core_why_and_when_is_shown(office: Office) -> None:
         "reason": "as agreed",
         "asked_from": None,
         "at": "2027-01-15T08:00:00.000Z",
+        "asked_by": [],
     }
     assert "the core is CLOSED: by role/Admin/alice" in office.run("core", "status").stdout
     assert [each["act"] for each in office.logs.of("intent")] == ["core close"]
@@ -99,6 +100,95 @@ def test_a_person_takes_over_what_the_hub_closed_by_itself(office: Office) -> No
     assert not world.hub.controls.reopen()
     assert office.terminal.json("core", "status")["closed"]["by"] == "role/Admin/alice"
     office.act("core", "open")
+
+
+def test_a_core_that_nobody_asks_is_not_said_to_open_by_itself(office: Office) -> None:
+    """While both jobs are held nobody asks it; one of them is enough."""
+    world = office.world
+    world.hub.controls.close_core(Switch(HUB, "20 calls", world.clock(), world.clock() + 15_000))
+    nobody = "both jobs are held, so nobody asks the core that the hub closed"
+    first = office.run("hold-job", "resolver", "--reason", "x")
+    assert (first.exit_code, first.stderr) == (0, "")
+    assert "it opens by itself" in office.run("core", "status").stdout
+    asked_by = office.terminal.json("core", "status")["closed"]["asked_by"]
+    assert asked_by == ["reprocessor"]
+    second = office.run("hold-job", "reprocessor", "--reason", "x")
+    assert second.exit_code == 0
+    assert nobody in second.stderr
+    shown = office.run("core", "status").stdout
+    assert nobody in shown
+    assert "it opens by itself" not in shown
+    assert office.terminal.json("core", "status")["closed"]["asked_by"] == []
+
+
+def test_that_nobody_would_ask_is_told_before_the_hub_closes_the_core(office: Office) -> None:
+    """A core that a person closed is asked by nobody anyhow: there it says nothing."""
+    for job in Job:
+        office.act("hold-job", job)
+    assert "nobody asks a core that the hub closes" in office.run("core", "status").stdout
+    office.act("core", "close")
+    assert "nobody asks" not in office.run("core", "status").stdout
+
+
+def test_a_held_job_stays_so_though_the_other_switches_cannot_be_read(office: Office) -> None:
+    """What was done is not told as a failure."""
+    office.world.dynamo.faults["get_item"] = [refused("AccessDeniedException")]
+    result = office.run("hold-job", "resolver", "--reason", "x")
+    assert result.exit_code == 0
+    assert "the resolver is held, but what else" in result.stderr
+    assert "resolver" in office.terminal.json("core", "status")["held"]
+
+
+def test_a_run_of_a_held_job_says_who_holds_it_and_how_it_goes_on(office: Office) -> None:
+    """Nothing was done: that is no success, nor a count of nothing."""
+    world = office.world
+    world.doubt("D-1")
+    world.fail("F-1")
+    world.clock.advance(600)
+    office.terminal.functions.functions[RESOLVER] = lambda event: vars(
+        resolve.run(world.hub, world.clock() + 60_000, dry_run=event["dry_run"])
+    )
+    for job, words in (
+        (Job.RESOLVER, ("resolve",)),
+        (Job.RESOLVER, ("resolve", "--dry-run")),
+        (Job.REPROCESSOR, ("reprocess",)),
+    ):
+        office.act("hold-job", job)
+        world.clock.advance(3)
+        result = office.run(*words)
+        assert result.exit_code == 3
+        assert result.stdout == ""
+        assert f"the {job} is held, and did nothing: by role/Admin/alice since" in result.stderr
+        assert f"`relayhub release-job {job}`" in result.stderr
+        assert office.terminal.json(*words, code=3)["held"]
+        office.act("release-job", job)
+        world.clock.advance(3)
+        assert office.run(*words).exit_code == 0
+
+
+def test_a_core_that_is_opened_under_a_held_reprocessor_says_that_nothing_follows(
+    office: Office,
+) -> None:
+    """The core is open; what waits is not sent."""
+    office.act("core", "close")
+    office.act("hold-job", "reprocessor")
+    result = office.run("core", "open", "--reason", "over")
+    assert result.exit_code == 3
+    assert "the core is open" in result.stdout
+    assert "the reprocessor is held, and did nothing: by role/Admin/alice" in result.stderr
+
+
+def test_a_run_that_rested_for_another_cause_names_nobody(office: Office) -> None:
+    """Released meanwhile, or the switches could not be read: by the function, or by the command."""
+    swept = {"due": 0, "held": True, "complete": False}
+    office.terminal.functions.functions[REPROCESSOR] = [swept, swept]
+    result = office.run("reprocess")
+    assert result.exit_code == 3
+    assert "it was held until now, or could not read the switches" in result.stderr
+    office.world.dynamo.faults["get_item"] = [refused("AccessDeniedException")]
+    result = office.run("reprocess")
+    assert result.exit_code == 3
+    assert "by whom is not known: the table gave no answer: AccessDenied" in result.stderr
 
 
 @pytest.mark.parametrize(

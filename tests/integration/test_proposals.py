@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
 import pytest
 
-from relayhub.proposals import Proposal, Proposals, Target, same_person
+from relayhub.proposals import GUIDS_MAX, NoRoomError, Proposal, Proposals, Target, same_person
+from relayhub.row import encode
 from relayhub.upkeep import UpkeepError
 from tests.emulated import never_arrives, refused, reply_lost
 from tests.world import START_MS, TABLE, World
@@ -76,6 +77,55 @@ def test_a_proposing_whose_reply_is_lost_is_made_once(proposals: Proposals, worl
     world.dynamo.faults["update_item"] = [reply_lost]
     proposals.propose(ONE, START_MS)
     assert proposals.all() == [ONE]
+
+
+def test_what_a_newer_version_keeps_beside_is_passed_over(
+    proposals: Proposals, world: World
+) -> None:
+    """A proposal of it can be read, and approved, by the version before."""
+    plain = asdict(ONE) | {"ticket": "4711"}
+    plain["targets"] = [each | {"attempt": 2} for each in plain["targets"]]
+    key = {"guid": {"S": "!proposals"}}
+    world.dynamo.put_item(TableName=TABLE, Item={**key, ONE.id: encode(plain)})
+    assert proposals.all() == [ONE]
+    assert proposals.take(ONE)
+
+
+def large(proposal_id: str) -> Proposal:
+    """Return a proposal for as many rows as one may have, under the longest GUIDs."""
+    targets = tuple(
+        Target(f"{place:0128}", "FAILED", "0f8fad5b-d9cb-469f-a165-70867728950e")
+        for place in range(GUIDS_MAX)
+    )
+    return replace(ONE, id=proposal_id, targets=targets)
+
+
+def test_a_proposal_that_finds_no_room_is_refused_with_how_many_stand(
+    proposals: Proposals,
+) -> None:
+    """Those that stand are as they were; what has expired takes no room."""
+    proposals.propose(large("p-1"), START_MS)
+    with pytest.raises(NoRoomError) as told:
+        for place in range(2, 9):
+            proposals.propose(large(f"p-{place}"), START_MS)
+    standing = [each.id for each in proposals.all()]
+    assert told.value.standing == len(standing) == 2
+    later = replace(large("p-9"), at=ONE.expires_at, expires_at=ONE.expires_at + 1)
+    proposals.propose(later, ONE.expires_at)
+    assert [each.id for each in proposals.all()] == ["p-9"]
+
+
+def test_another_fault_of_a_request_is_not_taken_for_a_lack_of_room(
+    proposals: Proposals, world: World
+) -> None:
+    """Where nothing stands, there is nothing to wait for or to withdraw."""
+    world.dynamo.faults["update_item"] = [refused("ValidationException")]
+    with pytest.raises(UpkeepError, match="ValidationException"):
+        proposals.propose(ONE, START_MS)
+    proposals.propose(ONE, START_MS)
+    world.dynamo.faults["update_item"] = [refused("AccessDeniedException")]
+    with pytest.raises(UpkeepError, match="AccessDenied"):
+        proposals.propose(replace(ONE, id="p-2"), START_MS)
 
 
 def test_a_table_that_gives_no_answer_is_told(proposals: Proposals, world: World) -> None:

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from relayhub import telemetry
 from relayhub.flows import survey
 from relayhub.gauges import Gauge
 from relayhub.row import HELD, PARKED
@@ -117,3 +118,38 @@ def test_without_time_nothing_is_read(works: Works) -> None:
     found = look(works, left_ms=7_000)
     assert (found.rows, found.complete) == ({}, False)
     assert len(works.dynamo.calls) == before
+
+
+def test_a_currency_that_is_none_spoils_no_other_sum(works: Works) -> None:
+    """A metric takes no text as it comes; what the rows bear is as it was written."""
+    doubt(works, "U1", "3", "€")
+    doubt(works, "U2", "4", "   ")
+    doubt(works, "U3", "5", channel="app/münchen")
+    gauges = survey.gauges(look(works))
+    assert Gauge("MoneyInDoubt", 7.0, {"currency": "other"}) in gauges
+    assert Gauge("MoneyInDoubt", 5.0, {"currency": "JPY"}) in gauges
+    assert all(value.isascii() for each in gauges for value in each.about.values())
+
+
+def test_a_row_that_moved_between_two_looks_is_counted_once(works: Works) -> None:
+    """It stood in doubt, then on hold, and the reading takes no GUID twice."""
+    doubt(works, "U1", "3")
+
+    def held() -> None:
+        works.move(Event.HELD, "U1", hold=Hold.FORGOTTEN)
+
+    shards = works.hub.settings.read_shards
+    works.dynamo.before["query"] += [*([lambda: None] * 2 * shards), held]
+    found = look(works)
+    assert (found.rows[State.UNKNOWN], found.rows[HELD], found.complete) == (1, 1, True)
+    assert found.in_doubt.by == {("atm", "JPY"): Decimal(3)}
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_an_age_of_nothing_is_told_only_where_all_was_seen(
+    capsys: pytest.CaptureFixture[str], *, is_complete: bool
+) -> None:
+    """Else a survey without time would end the alarm in the middle of an incident."""
+    telemetry.surveyed(survey.Survey(complete=is_complete), core_is_closed=False)
+    telemetry.metrics.flush_metrics()
+    assert ("OldestAge.UNKNOWN" in capsys.readouterr().out) is is_complete

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from relayhub.core import Answered
 from relayhub.flows import operate
-from relayhub.flows.operate import Person
+from relayhub.flows.operate import Person, RefusedError
 from relayhub.flows.reprocess import Taken
-from relayhub.states import Event, State
-from tests.maintenance import NOT_FOUND, accept, purger, reprocessor, resolver
+from relayhub.message import Answer
+from relayhub.states import Event, Hold, State
+from relayhub.upkeep import Upkeep
+from tests.maintenance import NOT_FOUND, accept, processed, purger, reprocessor, resolver
 from tests.plant import Works
+from tests.world import EXECUTED, REFUSED, TABLE
 
 ALICE = Person("alice", "looked at it")
 DAY_S = 86_400
@@ -55,6 +61,15 @@ def test_a_redrive_between_reading_and_claiming_stops_the_claim(works: Works) ->
     assert kept_s(works) == works.hub.settings.evidence_s
 
 
+def test_a_redrive_of_a_row_that_was_cancelled_meanwhile_is_not_made(works: Works) -> None:
+    """Nobody sends what its channel took back."""
+    works.fail()
+    row = works.held()
+    works.edit(cancel={"at": works.clock(), "by": "atm"})
+    with pytest.raises(RefusedError, match="moved on"):
+        operate.redrive(works.hub, row, ALICE, works.clock() + DAY_S * 1000)
+
+
 def test_a_touched_row_that_was_never_sent_is_sent_by_the_hub(works: Works) -> None:
     """No core is named in it, so none can be another one."""
     accept(works)
@@ -96,3 +111,81 @@ def test_the_reason_stands_in_the_history(works: Works) -> None:
         Event.PARKED,
         "looked at it",
     )
+
+
+def test_a_parked_row_is_asked_about_when_its_contradiction_is_released(works: Works) -> None:
+    """In doubt it stands where the resolver looks, and its answer ends it."""
+    works.doubt()
+    works.not_found()
+    operate.park(works.hub, works.held(), ALICE)
+    works.move(Event.HELD, by="relay", hold=Hold.CONTRADICTION)
+    operate.release(works.hub, works.held(), ALICE)
+    row = works.held()
+    assert (row.state, row.parked) == (State.UNKNOWN, None)
+    assert (row.open_shard or "").startswith("UNKNOWN#")
+    works.core.findings.append(processed())
+    resolver(works)
+    assert works.held().code == "0000"
+
+
+def test_a_late_answer_takes_the_place_of_a_persons_hold(works: Works) -> None:
+    """Else the hold would be let go as if nothing were known."""
+
+    def others_go_on() -> None:
+        works.clock.advance(200)
+        works.abandon()
+        works.not_found()
+        works.claim_again()
+        works.move(Event.NOT_SENT, by="reprocessor", code="E902", due_at=works.clock())
+        operate.hold(works.hub, works.held(), ALICE)
+
+    works.core.during.append(others_go_on)
+    works.post()
+    assert works.held().hold is Hold.CONTRADICTION
+    with pytest.raises(RefusedError, match="may have been executed"):
+        operate.close(works.hub, works.held(), ALICE, Hold.CONTRADICTION)
+
+
+def test_a_contradiction_on_a_row_that_is_sent_waits_for_its_sender(works: Works) -> None:
+    """Then it goes back into doubt: the sender's word could only be "not executed"."""
+    works.kill()
+    works.move(Event.HELD, by="relay", hold=Hold.CONTRADICTION)
+    with pytest.raises(RefusedError, match="its sender may still be at it"):
+        operate.release(works.hub, works.held(), ALICE)
+    works.clock.advance(31)
+    operate.release(works.hub, works.held(), ALICE)
+    assert works.held().state is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("answer", "may"), [(REFUSED, False), (EXECUTED, True)])
+def test_a_contradicted_not_executed_is_never_told_again(
+    works: Works, answer: Answer, *, may: bool
+) -> None:
+    """A stored "executed" may be: nothing worse can be told."""
+    works.core.outcomes.append(Answered(answer))
+    works.post()
+    works.move(Event.HELD, by="relay", hold=Hold.CONTRADICTION, expires_at=None)
+    if may:
+        assert operate.release(works.hub, works.held(), ALICE).hold is None
+        return
+    with pytest.raises(RefusedError, match="E901 is the truth for its channel"):
+        operate.release(works.hub, works.held(), ALICE)
+
+
+@pytest.mark.parametrize("act", ["release", "redrive"])
+def test_no_time_is_written_by_a_clock_that_is_off(works: Works, act: str) -> None:
+    """A NOT_FOUND would count too early by it."""
+    works.doubt() if act == "release" else works.fail()
+    if act == "release":
+        works.move(Event.HELD, hold=Hold.OPERATOR)
+    row = works.held()
+    slow = replace(works.hub, now_ms=lambda: works.clock() - 200_000)
+    off = Upkeep(works.dynamo, TABLE, now_ms=slow.now_ms, skew_s=5, pause=lambda _: None)
+    hub, valid_until = replace(slow, upkeep=off), works.clock() + DAY_S * 1000
+    do = {
+        "release": lambda: operate.release(hub, row, ALICE),
+        "redrive": lambda: operate.redrive(hub, row, ALICE, valid_until),
+    }[act]
+    with pytest.raises(RefusedError, match="clock is off"):
+        do()
+    assert works.held() == row

@@ -25,7 +25,7 @@ COMMANDS: Final = (
     *("park", "hold", "release", "redrive", "close"),
     *("attest executed", "attest not-executed"),
     *("core close", "core open", "core status", "hold-job", "release-job"),
-    *("proposals", "approve"),
+    *("proposals", "approve", "withdraw"),
     *("resolve", "reprocess", "purge", "redrive-messages"),
 )
 GROUPS: Final = ("attest", "core")
@@ -50,7 +50,7 @@ OWN: Final = {
     "core close": ACT,
     "core open": (*ACT, "--sweep", "--no-sweep"),
     "core status": (),
-    **dict.fromkeys(("hold-job", "release-job", "approve"), ACT),
+    **dict.fromkeys(("hold-job", "release-job", "approve", "withdraw"), ACT),
     "proposals": (),
     "resolve": ("--min-age", "--dry-run"),
     "reprocess": (),

@@ -20,7 +20,15 @@ def test_the_fields_are_kept_by_their_source_text() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"{}", b"<amount>1</amount>", b"\xff", b"[]", b'{"money":1,"ref":null}', b'{"ref":{"a":1}}'],
+    [
+        b'{"ref":"\\ud83d"}',
+        b"{}",
+        b"<amount>1</amount>",
+        b"\xff",
+        b"[]",
+        b'{"money":1,"ref":null}',
+        b'{"ref":{"a":1}}',
+    ],
 )
 def test_a_body_without_them_has_none(body: bytes) -> None:
     """It is another operation's, or no JSON."""
