@@ -121,8 +121,8 @@ def telling() -> Iterator[None]:
         raise CommandError(f"the table gave no answer: {explain_code(str(error))}") from error
     except NoRoomError as error:
         raise CommandError(
-            f"the proposals that stand ({error.standing}) leave no room for this one: wait until one"
-            " is approved or expires, withdraw one by `relayhub withdraw`, or name fewer rows",
+            f"the proposals that stand ({error.standing}) leave no room for this one: wait until"
+            " one is approved or expires, withdraw one by `relayhub withdraw`, or name fewer rows",
             Exit.REFUSED,
         ) from error
     except AnswerStoreError as error:

@@ -82,13 +82,13 @@ class Proposals:
         """Keep the proposal, and forget those that expired. Raises UpkeepError, NoRoomError."""
         there = self.all()
         expired = [each.id for each in there if each.expires_at <= now_ms]
-        names = {f"#old{place}": each for place, each in enumerate(expired)}
-        removal = f" REMOVE {', '.join(names)}" if names else ""
+        if expired:
+            self._forget(expired)  # By itself, and first: so the new one finds the room.
         try:
             self._update(
                 {
-                    "UpdateExpression": f"SET #new = :new{removal}",
-                    "ExpressionAttributeNames": {"#new": proposal.id, **names},
+                    "UpdateExpression": "SET #new = :new",
+                    "ExpressionAttributeNames": {"#new": proposal.id},
                     "ExpressionAttributeValues": {":new": encode(asdict(proposal))},
                 }
             )
@@ -108,6 +108,11 @@ class Proposals:
                 "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
             }
         )
+
+    def _forget(self, expired: list[str]) -> None:
+        names = {f"#old{place}": each for place, each in enumerate(expired)}
+        removal = f"REMOVE {', '.join(names)}"
+        self._update({"UpdateExpression": removal, "ExpressionAttributeNames": names})
 
     def _update(self, request: Mapping[str, Any]) -> bool:
         whole = {"TableName": self._table, "Key": _KEY, **request}

@@ -169,7 +169,7 @@ def test_the_callers_identity_is_the_actor(office: Office, arn: str, name: str) 
 def test_a_session_that_a_tool_named_is_nobody_and_may_do_nothing(
     office: Office, words: tuple[str, ...], session: str
 ) -> None:
-    """Its name is another one at each command; how to have one's own is told, and reading goes on."""
+    """Each command has another such name; how to have one's own is told, and reading goes on."""
     before = office.world.fail()
     office.as_person(session)
     said = office.refused(*words)

@@ -128,6 +128,8 @@ def test_that_nobody_would_ask_is_told_before_the_hub_closes_the_core(office: Of
     assert "nobody asks a core that the hub closes" in office.run("core", "status").stdout
     office.act("core", "close")
     assert "nobody asks" not in office.run("core", "status").stdout
+    office.act("release-job", "resolver")
+    assert office.run("hold-job", "resolver", "--reason", "x").stderr == ""
 
 
 def test_a_held_job_stays_so_though_the_other_switches_cannot_be_read(office: Office) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -182,7 +183,7 @@ def test_no_time_is_written_by_a_clock_that_is_off(works: Works, act: str) -> No
     slow = replace(works.hub, now_ms=lambda: works.clock() - 200_000)
     off = Upkeep(works.dynamo, TABLE, now_ms=slow.now_ms, skew_s=5, pause=lambda _: None)
     hub, valid_until = replace(slow, upkeep=off), works.clock() + DAY_S * 1000
-    do = {
+    do: Callable[[], object] = {
         "release": lambda: operate.release(hub, row, ALICE),
         "redrive": lambda: operate.redrive(hub, row, ALICE, valid_until),
     }[act]

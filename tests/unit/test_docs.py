@@ -24,6 +24,7 @@ PAGES: Final = (
 )
 # Variables that libraries read, not our settings.
 NOT_SETTINGS: Final = {
+    "AWS_ROLE_SESSION_NAME",
     "NOT_FOUND",
     "POWERTOOLS_LOG_LEVEL",
     "POWERTOOLS_METRICS_NAMESPACE",
