@@ -76,7 +76,7 @@ _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "controls": ("test_controls", "test_circuit"),
     "circuit": ("test_circuit",),
-    "operate": ("test_operate_table", "test_operate_races"),
+    "operate": ("test_operate_table", "test_operate_races", "test_touched"),
     "proposals": ("test_proposals",),
     "purge": ("test_purger", "test_purger_repairs", "test_purger_expiry"),
 }
