@@ -56,6 +56,7 @@ _FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     "attempt": (
         "test_relay_late",
         "test_circuit",
+        "test_touched",
         "test_relay_late_unsent",
         "test_relay_results",
         "test_relay",
