@@ -74,16 +74,17 @@ def _settle(hub: Hub, row: Row, outcome: SendOutcome, by: str) -> Settled:
 
 def _why_not_to_send(hub: Hub, claim: Stored, send_until_ms: int) -> str | None:
     """Say what stops the call at the last moment before connecting; None if nothing does."""
-    row = claim.row
+    row, claimed_by_ms = claim.row, hub.now_ms()
     if circuit.is_closed(hub):
         return "core_closed"
-    now_ms = hub.now_ms()
-    if now_ms >= send_until_ms:
+    if hub.now_ms() >= send_until_ms:
         return "claim_too_slow"
     if row.hold or row.cancel:
         # A claim whose reply was lost is found again as the row is now, flags included.
         return "stopped"
-    if dynamo.is_clock_off(row.sent_at or 0, claim.date_ms, now_ms, hub.settings.clock_skew_s):
+    # By the time before the switches were read: a slow read would hide how far the clock is off.
+    skew_s = hub.settings.clock_skew_s
+    if dynamo.is_clock_off(row.sent_at or 0, claim.date_ms, claimed_by_ms, skew_s):
         # Others will judge the row by the times that this clock has just written.
         hub.note("clock_off", guid=row.guid)
         return "clock_off"

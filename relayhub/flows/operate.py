@@ -234,7 +234,8 @@ def _asked_again(hub: Hub, row: Row) -> dict[str, Any]:
         "not_found_at": None,
         "inquiries": 0,
         "ask_after": max(row.ask_after or 0, now_ms + doubt_s * 1000),
-        "sent_at": row.sent_at or now_ms,
+        # It was sent no earlier than accepted, so the core's memory never counts for too long.
+        "sent_at": row.sent_at or row.accepted_at,
         "core": row.core or settings.core_name,
         "due_at": now_ms,
     }

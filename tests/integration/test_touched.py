@@ -190,3 +190,19 @@ def test_no_time_is_written_by_a_clock_that_is_off(works: Works, act: str) -> No
     with pytest.raises(RefusedError, match="clock is off"):
         do()
     assert works.held() == row
+
+
+def test_a_released_row_without_a_time_of_sending_is_as_old_as_its_acceptance(
+    works: Works,
+) -> None:
+    """By a later time the core's NOT_FOUND would count though the core has forgotten."""
+    works.doubt()
+    works.edit(sent_at=None, hold=Hold.FORGOTTEN, open_shard="HELD#0")
+    works.clock.advance(8 * DAY_S)
+    operate.release(works.hub, works.held(), ALICE)
+    assert works.held().sent_at == works.held().accepted_at
+    works.core.findings += [NOT_FOUND] * 9
+    for _ in range(9):
+        works.clock.advance(600)
+        resolver(works)
+    assert (works.held().state, works.held().hold) == (State.UNKNOWN, Hold.FORGOTTEN)
